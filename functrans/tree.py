@@ -338,13 +338,15 @@ def reduce_associative(
     return folded(flat)
 
 
-def transpose(outer: PyTreeDef, inner: PyTreeDef | None, tree: Any) -> Any:
+def transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
     """Turn an outer structure of inner structures inside out.
 
     Args:
-      outer: structure (``tree.structure``) of the outer container.
-      inner: structure of each inner container; ``None`` for that of the first.
-      tree: tree of outer structure whose leaves have inner structure.
+      outer_treedef: structure (``tree.structure``) of the outer container.
+      inner_treedef: structure of each inner container; ``None`` for that of the first.
+      pytree_to_transpose: tree of outer structure whose leaves have inner structure.
 
     Raises:
       TreeMismatchError: the tree has another structure.
@@ -354,6 +356,7 @@ def transpose(outer: PyTreeDef, inner: PyTreeDef | None, tree: Any) -> Any:
       >>> transpose(structure({"a": 0, "b": 0}), structure((0, 0)), pairs)
       ({'a': 1, 'b': 3}, {'a': 2, 'b': 4})
     """
+    outer, inner, tree = outer_treedef, inner_treedef, pytree_to_transpose
     found = structure(tree)  # registers what it meets
     try:
         rows: list[Any] = outer.flatten_up_to(tree)
@@ -373,7 +376,7 @@ def transpose(outer: PyTreeDef, inner: PyTreeDef | None, tree: Any) -> Any:
     )
 
 
-def broadcast(prefix: Any, tree: Any, is_leaf: _Asked = None) -> Any:
+def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: _Asked = None) -> Any:
     """Repeat the leaves of a tree prefix for the leaves of the tree below them.
 
     Raises:
@@ -383,8 +386,8 @@ def broadcast(prefix: Any, tree: Any, is_leaf: _Asked = None) -> Any:
       >>> broadcast({"a": 0, "b": 1}, {"a": [5.0, 6.0], "b": 7.0})
       {'a': [0, 0], 'b': 1}
     """
-    entries, treedef = flatten(prefix, is_leaf)
-    (below,) = _columns("tree.broadcast", treedef, [tree])
+    entries, treedef = flatten(prefix_tree, is_leaf)
+    (below,) = _columns("tree.broadcast", treedef, [full_tree])
     return treedef.unflatten(
         [
             map(lambda _, entry=entry: entry, part, is_leaf=is_leaf)

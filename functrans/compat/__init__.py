@@ -1,4 +1,4 @@
-"""Names of other libraries over functrans: ``functrans.compat.torch``.
+"""Names of other libraries over functrans: torch, JAX, autograd.
 
 Layer: ``compat``.
 """

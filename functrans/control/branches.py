@@ -358,6 +358,8 @@ cond_p = Primitive(
     lower=Structured("cond"),
     holds_programs=True,
 )
+NOT_GIVEN: Any = object()
+"""An argument that was left out."""
 _CALL = Binder(jit_p, (("name", "branch"),))
 
 
@@ -640,7 +642,11 @@ def _stage_branches(
 
 @boundary
 def cond(
-    pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., Result], *operands: Any
+    pred: Any,
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., Result],
+    *operands: Any,
+    operand: Any = NOT_GIVEN,
 ) -> R | Result:
     """Call one of two functions, depending on a traced condition.
 
@@ -649,6 +655,7 @@ def cond(
       true_fun: function of ``operands``, called if ``pred`` holds.
       false_fun: function of ``operands`` whose result has the same structure and types.
       *operands: pytrees of arrays.
+      operand: the only operand, as older code for JAX gives it.
     Returns:
       The result of the function that was chosen. Under ``vmap`` each element of the batch runs the
       branch that it takes, and only that.
@@ -660,6 +667,13 @@ def cond(
       >>> cond(True, lambda x: x + 1.0, lambda x: x * 2.0, np.arange(3.0))
       array([1., 2., 3.])
     """
+    if operand is not NOT_GIVEN:
+        if operands:
+            raise TypeError(
+                f"cond: got {len(operands)} operands and operand={operand!r}{here()}; pass them in "
+                "one of the two ways"
+            )
+        operands = (operand,)
     pred = canonical(pred, lambda: "cond: pred")
     if shape_of(pred):
         raise ShapeError(

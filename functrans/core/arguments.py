@@ -96,7 +96,7 @@ def check_argnums(who: str, argnums: Any) -> int | tuple[int, ...]:
       TypeError: it is neither.
       ValueError: it is empty or names an argument twice.
     """
-    if isinstance(argnums, (tuple, list)):
+    if isinstance(argnums, (tuple, list, range)):
         try:
             numbers = tuple(operator.index(n) for n in argnums)
         except TypeError:

@@ -79,6 +79,15 @@ class ShapeDtypeStruct:
         """Number of elements."""
         return self.aval.size
 
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """NumPy's functions ``zeros_like`` and its kin; others need numbers."""
+        if func not in _LIKE:
+            return NotImplemented
+        place = "prototype" if func is np.empty_like and not args else "a"
+        rest = {name: value for name, value in kwargs.items() if name != place}
+        rest["shape"] = self.shape if rest.get("shape") is None else rest["shape"]
+        return func(np.empty((), self.dtype), *args[1:], **rest)
+
     def __repr__(self) -> str:
         """``ShapeDtypeStruct(f64[3])``."""
         return f"ShapeDtypeStruct({dtype_name(self.dtype)}[{','.join(map(str, self.shape))}])"
@@ -137,3 +146,6 @@ class SymbolicZero:
     def __repr__(self) -> str:
         """``SymbolicZero(f64[3])``."""
         return f"SymbolicZero({dtype_name(self.dtype)}[{','.join(map(str, self.shape))}])"
+
+
+_LIKE = frozenset({np.zeros_like, np.ones_like, np.empty_like, np.full_like})

@@ -603,7 +603,7 @@ def dot_product_attention(
         logits = logits + as_array(bias)
     allowed = None if mask is None else cast(as_array(mask), np.bool_)
     if is_causal:
-        causal = np.tri(*shape_of(logits)[-2:], dtype=bool)
+        causal = np.tri(*shape_of(logits)[-2:], dtype=np.bool_)
         allowed = causal if allowed is None else allowed & causal
     if allowed is not None:
         logits = ew.where(allowed, logits, float(np.finfo(dtype_of(logits)).min))

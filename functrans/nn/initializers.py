@@ -198,7 +198,7 @@ def _scaled(scale: float, mode: str, distribution: str, name: str) -> Callable[.
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    del make.__wrapped__  # type: ignore[attr-defined]  # the signature is its own
+    del make.__wrapped__  # the signature is its own
     make.__name__ = make.__qualname__ = name
     make.__doc__ = f"""``variance_scaling({scale}, {mode!r}, {distribution!r})``.
 

@@ -238,6 +238,12 @@ class Buffer(np.ndarray):
 
     _written = made_traced
 
+    @property
+    def at(self) -> Any:
+        """Places for functional updates, as of a traced array."""
+        tracer = self.traced()
+        return (lifted(self) if tracer is None else tracer).at
+
     def plain(self) -> np.ndarray:
         """The same memory as an ordinary array."""
         array = self.__dict__.get("_array")  # the same each time: constants are known by identity

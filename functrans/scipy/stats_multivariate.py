@@ -11,11 +11,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from functrans import numpy as fnp
-from functrans.core.dispatch import shape_of
+from functrans.control.custom_rules import stop_gradient
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.errors import ShapeError
 from functrans.numpy.common import as_operand
-from functrans.numpy.linalg import cholesky, solve
+from functrans.numpy.linalg import cholesky, eigvalsh, pinv, solve
 from functrans.primitives import elementwise as ew
 from functrans.primitives.reduction import logsumexp
 from functrans.primitives.special import elementary as el
@@ -61,6 +64,26 @@ def _log_det_and_distance(x: Any, mean: Any, scale: Any) -> tuple[Any, Any, int]
     raise ShapeError(f"the scale has shape {shape}, expected ({n}, {n}), ({n},) or a number")
 
 
+def _singular_logpdf(x: Any, mean: Any, cov: Any) -> Any:
+    """The logarithm of the density on the support of a positive semidefinite matrix."""
+    n = shape_of(cov)[-1]
+    gap = x - mean if shape_of(x)[-1:] == (n,) else x[..., None] - mean
+    widths = eigvalsh(cov)
+    dtype = dtype_of(cov)
+    limit = stop_gradient(fnp.max(fnp.abs(widths)) * (1e6 if dtype.itemsize > 4 else 1e3))
+    limit = limit * np.finfo(dtype).eps
+    is_wide = widths > limit
+    inverse = pinv(cov, rcond=1e6 * np.finfo(dtype).eps, hermitian=True)
+    log_det = fnp.sum(ew.log(fnp.where(is_wide, widths, 1.0)))
+    inside = gap @ inverse
+    distance = fnp.sum(inside * gap, axis=-1)
+    rest = stop_gradient(gap - inside @ cov)
+    is_off = fnp.sqrt(fnp.sum(rest * rest, axis=-1)) >= limit * 1e3
+    rank = fnp.sum(is_wide)
+    result = (distance + log_det + rank * math.log(2 * math.pi)) * -0.5
+    return fnp.where(is_off, -np.inf, result)
+
+
 class MultivariateNormal:
     """The multivariate normal distribution, ``functrans.scipy.stats.multivariate_normal``.
 
@@ -79,18 +102,21 @@ class MultivariateNormal:
           x: points ``[..., n]``; of one variable also ``[m]``.
           mean: ``[n]`` or a number; by default 0.
           cov: positive definite ``[n, n]``; a diagonal ``[n]`` or a number times the identity.
-          allow_singular: accepted for ``cov`` that is not: one that is raises all the same, since
-            its pseudo-inverse has no derivative.
+          allow_singular: whether ``cov`` may be singular: pseudo-determinant and pseudo-inverse
+            are taken, and the density is zero off the support.
 
         Returns:
           Array ``[...]``.
 
         Raises:
           ShapeError: the shapes do not fit.
-          LinAlgError: ``cov`` is not positive definite.
+          LinAlgError: ``cov`` is not positive definite, or with ``allow_singular`` not positive
+            semidefinite.
         """
         mean = 0.0 if mean is None else mean
         x, mean, cov = as_floating(*map(as_operand, (x, mean, cov)))
+        if allow_singular and len(shape_of(cov)) == 2:
+            return _singular_logpdf(x, mean, cov)
         log_det, distance, n = _log_det_and_distance(x, mean, cov)
         return (distance + log_det + n * math.log(2 * math.pi)) * -0.5
 

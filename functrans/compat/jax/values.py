@@ -1,0 +1,336 @@
+"""Names of JAX that have no counterpart in functrans: devices, settings, and kinds of keys.
+
+There is one device, the CPU; dtypes are those that are asked for, as with JAX's ``jax_enable_x64``.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import warnings
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans import pytrees
+from functrans.compat.namespaces import without
+from functrans.core.dispatch import aval_of
+from functrans.core.values import Array
+from functrans.jitted.jit import jit as functrans_jit
+from functrans.primitives.structural import cast
+
+__version__ = "0.10.2"
+"""The version of JAX whose names these are."""
+__version_info__ = (0, 10, 2)
+
+ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+DTypeLike = str | type | np.dtype | None
+
+# devices ------------------------------------------------------------------------------------------
+
+
+class Device:
+    """The CPU."""
+
+    platform = device_kind = "cpu"
+    id = process_index = 0
+
+    def __repr__(self) -> str:
+        return "CpuDevice(id=0)"
+
+
+CPU = Device()
+
+
+class Sharding:
+    """Where the parts of an array lie in JAX; here arrays lie in one memory, and have none.
+
+    Raises:
+      RuntimeError: one is made.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        raise RuntimeError(
+            f"{type(self).__name__}: functrans has one device, the CPU; leave out shardings"
+        )
+
+
+def shard_map(*args: Any, **options: Any) -> Any:
+    """Functions of several devices.
+
+    Raises:
+      RuntimeError: always.
+    """
+    raise RuntimeError(
+        "shard_map and pmap: functrans has one device, the CPU; use vmap, which computes the same"
+    )
+
+
+pmap = shard_map
+
+
+class NamedSharding(Sharding):
+    """See ``Sharding``."""
+
+
+class PartitionSpec(Sharding):
+    """See ``Sharding``."""
+
+
+class Mesh(Sharding):
+    """See ``Sharding``."""
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """The CPU.
+
+    Raises:
+      RuntimeError: another backend is asked for.
+    """
+    if backend not in (None, "cpu"):
+        raise RuntimeError(
+            f"devices: there is no backend {backend!r}; functrans computes on the CPU"
+        )
+    return [CPU]
+
+
+def device_count(backend: str | None = None) -> int:
+    """1."""
+    return len(devices(backend))
+
+
+def process_index(backend: str | None = None) -> int:
+    """0."""
+    return devices(backend)[0].process_index
+
+
+def default_backend() -> str:
+    """``"cpu"``."""
+    return CPU.platform
+
+
+def device_put(x: Any, device: Any = None, **options: Any) -> Any:
+    """Arrays of a pytree's numbers and arrays."""
+    return pytrees.map(fnp.asarray, x)
+
+
+def device_get(x: Any) -> Any:
+    """The pytree itself: its arrays are NumPy's."""
+    return x
+
+
+def block_until_ready(x: Any) -> Any:
+    """The pytree itself: results are there when a function returns."""
+    return x
+
+
+@dataclass(frozen=True)
+class AbstractArray:
+    """What ``typeof`` gives: shape and dtype; it lies nowhere in particular.
+
+    Attributes:
+      shape: extents.
+      dtype: NumPy's.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    weak_type = False
+    vma = frozenset[str]()
+    sharding = SimpleNamespace(
+        mesh=SimpleNamespace(empty=True, are_all_axes_explicit=False, axis_names=()), spec=()
+    )
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+
+def typeof(x: Any) -> AbstractArray:
+    """Shape and dtype."""
+    aval = aval_of(x)
+    return AbstractArray(aval.shape, aval.dtype)
+
+
+# settings -----------------------------------------------------------------------------------------
+
+
+class Config:
+    """``jax.config``: settings by name.
+
+    ``jax_enable_x64`` is on and stays so; others are kept and change nothing.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {
+            "jax_enable_x64": True,
+            "jax_platforms": "cpu",
+            "jax_platform_name": "cpu",
+            "jax_disable_jit": False,
+            "jax_debug_nans": False,
+            "jax_numpy_dtype_promotion": "standard",
+            "jax_numpy_rank_promotion": "allow",
+            "jax_default_matmul_precision": None,
+            "jax_traceback_filtering": "auto",
+            "jax_threefry_partitionable": True,
+            "jax_default_device": None,
+        }
+
+    def __getattr__(self, name: str) -> Any:
+        """A setting."""
+        if name.startswith("_") or name.removeprefix("x64") == "_enabled":
+            raise AttributeError(name)
+        if name == "x64_enabled":
+            return True
+        key = name if name in self._values else f"jax_{name}"
+        if key not in self._values:
+            raise AttributeError(f"jax.config has no setting {name!r} here", name=name, obj=self)
+        return self._values[key]
+
+    def update(self, name: str, value: Any) -> None:
+        """Keep a setting; ``jax_enable_x64`` stays on, with a warning."""
+        if name == "jax_enable_x64":
+            if not value:
+                warnings.warn(
+                    "functrans has the dtypes that are asked for, float64 by default: "
+                    "jax_enable_x64=False changes nothing",
+                    stacklevel=2,
+                )
+            return
+        self._values[name] = value
+
+    def read(self, name: str) -> Any:
+        """A setting."""
+        return getattr(self, name)
+
+    def parse_flags_with_absl(self) -> None:
+        """Nothing."""
+
+
+config = Config()
+
+
+def enable_x64(new_val: bool = True) -> Any:
+    """A context in which dtypes are as everywhere; see ``Config``."""
+    if not new_val:
+        config.update("jax_enable_x64", False)
+    return nullcontext()
+
+
+def _no_context(*args: Any, **options: Any) -> Any:
+    """A context that changes nothing here."""
+    return nullcontext()
+
+
+default_matmul_precision = numpy_rank_promotion = numpy_dtype_promotion = _no_context
+default_device = transfer_guard = log_compiles = ensure_compile_time_eval = _no_context
+check_tracer_leaks = checking_leaks = debug_key_reuse = threefry_partitionable = _no_context
+
+
+# dtypes and keys ----------------------------------------------------------------------------------
+
+
+class extended(np.generic):  # noqa: N801  # JAX's name
+    """Dtypes of keys in JAX; keys are ``uint32[2]`` here, and no array has one."""
+
+
+class prng_key(extended):  # noqa: N801  # JAX's name
+    """The dtype of keys in JAX; keys are ``uint32[2]`` here."""
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> np.dtype:
+    """The dtype itself."""
+    return np.dtype(dtype)
+
+
+def scalar_type_of(x: Any) -> type:
+    """Python's type of numbers of a dtype's kind."""
+    return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[aval_of(x).dtype.kind]
+
+
+def key_data(keys: Any) -> Any:
+    """The keys themselves, which are ``uint32[..., 2]``."""
+    return fnp.asarray(keys)
+
+
+wrap_key_data = clone = key_data
+
+
+def key_impl(keys: Any) -> str:
+    """``"threefry2x32"``."""
+    return "threefry2x32"
+
+
+# keywords that speak of devices, layouts or speed -------------------------------------------------
+
+
+def _product(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A product, with JAX's keywords for exactness."""
+    plain = without(function, ("precision", "out_sharding"))
+
+    @functools.wraps(function)
+    def call(*args: Any, preferred_element_type: Any = None, **options: Any) -> Any:
+        result = plain(*args, **options)
+        dtype = preferred_element_type
+        return result if dtype is None else cast(result, np.dtype(dtype))
+
+    return call
+
+
+matmul, dot, vdot, inner, outer, tensordot, einsum, convolve, correlate, vecdot = (
+    _product(function)
+    for function in (
+        fnp.matmul, fnp.dot, fnp.vdot, fnp.inner, fnp.outer, fnp.tensordot, fnp.einsum,
+        fnp.convolve, fnp.correlate, fnp.vecdot,
+    )
+)  # fmt: skip
+
+
+def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction, whose axes may be a list."""
+    plain = without(function, ("promote_integers",))
+
+    @functools.wraps(function)
+    def call(a: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
+        axis = tuple(axis) if isinstance(axis, list) else axis
+        return plain(a, axis, *args, **options)
+
+    return call
+
+
+all, amax, amin, any, max, mean, min, prod, std, sum, var = (
+    _reduction(function)
+    for function in (
+        fnp.all, fnp.amax, fnp.amin, fnp.any, fnp.max, fnp.mean, fnp.min, fnp.prod, fnp.std,
+        fnp.sum, fnp.var,
+    )
+)  # fmt: skip
+
+_UNUSED_BY_JIT = (
+    "in_shardings", "out_shardings", "keep_unused", "device", "backend", "inline",
+    "compiler_options",
+)  # fmt: skip
+_jit = without(functrans_jit, _UNUSED_BY_JIT)
+
+
+def jit(fun: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """``functrans.jit``; without a function, a decorator."""
+    return functools.partial(_jit, **options) if fun is None else _jit(fun, **options)
+
+
+def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
+    """The function itself."""
+    return fun

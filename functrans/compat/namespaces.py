@@ -1,0 +1,154 @@
+"""Modules made of a table of names: how ``compat.jax`` and ``compat.autograd`` are built.
+
+Here: ``build``, which makes these modules, whose names are looked up when they are first used, and
+``install``, which makes them what ``import jax`` finds. Not here: the tables.
+
+Layer: ``compat``.
+"""
+
+from __future__ import annotations
+
+import functools
+import pkgutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, MappingProxyType, ModuleType
+from typing import Any
+
+Rows = Sequence[str]
+"""Lines ``"place: name name public=name"``; ``*`` stands for all public names of the place."""
+
+
+class Names:
+    """What a module made of a table offers.
+
+    Args:
+      module: the module.
+      library: what users call it.
+      rows: where its names come from.
+      dropped: keywords that its functions take and that change nothing.
+    """
+
+    def __init__(
+        self, module: ModuleType, library: str, rows: Rows, dropped: Sequence[str]
+    ) -> None:
+        self.module = module
+        self.library = library
+        self.dropped = dropped
+        self.places: dict[str, tuple[str, str]] = {}
+        self.whole: list[str] = []
+        for row in rows:
+            place, _, names = row.partition(":")
+            for name in names.split():
+                public, _, own = name.partition("=")
+                if name == "*":
+                    self.whole.append(place)
+                else:
+                    self.places[public] = (place, own or public)
+
+    def get(self, name: str) -> Any:
+        """What a name stands for, at its first use.
+
+        Raises:
+          AttributeError: it is not offered, or needs a package that is not installed.
+        """
+        value = self._looked_up(name)
+        if self.dropped and isinstance(value, FunctionType):
+            value = without(value, self.dropped)
+        vars(self.module)[name] = value
+        return value
+
+    def _looked_up(self, name: str) -> Any:
+        if name in self.places:
+            place, own = self.places[name]
+            try:
+                return getattr(pkgutil.resolve_name(place), own)
+            except ImportError as error:
+                raise AttributeError(
+                    f"{self.library}.{name} needs another package: {error}", name=name
+                ) from None
+        if not name.startswith("__"):
+            for place in self.whole:
+                source = pkgutil.resolve_name(place)
+                if name in public_names(source):
+                    return getattr(source, name)
+        raise AttributeError(
+            f"{self.library}.{name} is not offered by {self.module.__name__}; dir() lists what is",
+            name=name,
+            obj=self.module,
+        )
+
+    def listed(self) -> list[str]:
+        """All names."""
+        own = [name for name in vars(self.module) if not name.startswith("_")]
+        sources = map(pkgutil.resolve_name, self.whole)
+        whole = [name for source in sources for name in public_names(source)]
+        return sorted({*own, *self.places, *whole})
+
+
+def without(function: Callable[..., Any], dropped: Sequence[str]) -> Callable[..., Any]:
+    """A function that takes further keywords, which change nothing.
+
+    Example:
+      >>> without(abs, ["precision"])(-1, precision=None)
+      1
+    """
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        for name in dropped:
+            options.pop(name, None)
+        return function(*args, **options)
+
+    return call
+
+
+def public_names(source: Any) -> list[str]:
+    """Names of a module, or of an object that stands for one."""
+    listed = getattr(source, "__all__", None)
+    return [name for name in dir(source) if name[0] != "_"] if listed is None else list(listed)
+
+
+def build(
+    package: str,
+    library: str,
+    table: Mapping[str, Rows],
+    dropped: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> None:
+    """Make the modules of a table, below a package that is being imported.
+
+    Args:
+      package: its qualified name; it becomes one of them.
+      library: the name of the library whose names these are.
+      table: name below the package (``""`` for itself) to where its names come from.
+      dropped: name to keywords that functions of this module take and that change nothing.
+    """
+    for name, rows in table.items():
+        whole = f"{package}.{name}" if name else package
+        module: Any = sys.modules.get(whole) or ModuleType(whole)
+        names = Names(module, f"{library}.{name}" if name else library, rows, dropped.get(name, ()))
+        module.__doc__ = module.__doc__ or f"``{names.library}``: names over functrans."
+        module.__path__ = getattr(module, "__path__", [])  # import statements ask for it
+        module.__getattr__, module.__dir__ = names.get, names.listed
+        sys.modules[whole] = module
+        if name:
+            parent, _, last = whole.rpartition(".")
+            setattr(sys.modules[parent], last, module)
+
+
+def install(package: str, library: str) -> None:
+    """Let ``import`` find the modules of a package under the library's own name, in this process.
+
+    Raises:
+      ImportError: the library itself is imported already.
+    """
+    package_module = sys.modules[package]
+    found = sys.modules.get(library)
+    if found is not None and found is not package_module:
+        raise ImportError(
+            f"{library} itself is imported already, from {getattr(found, '__file__', '?')}; call "
+            f"{package}.install() before"
+        )
+    for name, module in list(sys.modules.items()):
+        if name == package or name.startswith(f"{package}."):
+            sys.modules[library + name.removeprefix(package)] = module
