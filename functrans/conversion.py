@@ -22,7 +22,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from functrans import scipy as traced_scipy
-from functrans.core.source import LIBRARIES, here, is_own
+from functrans.core.source import LIBRARIES, capture, here, is_own
 from functrans.errors import ConcretizationError
 
 _FOREIGN = (
@@ -95,6 +95,66 @@ def conversion_error(tracer: Any, frame: FrameType | None) -> ConcretizationErro
     if tracer.dtype.kind in "biu":
         lines += f"\n {_PROGRAMS}"
     return ConcretizationError(f"{lost}\n{lines}\nA function of another library: {_FOREIGN}.")
+
+
+# values that are not known ----------------------------------------------------------------------
+
+
+def staged_remedy(tracer: Any, what: str) -> str:
+    """What to write where a value was asked that is not known: it depends on the line that asks.
+
+    Args:
+      tracer: the traced value.
+      what: what was asked: ``bool()``.
+    """
+    trace = tracer._trace
+    name = trace.var_names.get(tracer._var, "")
+    is_lanes = trace.label.startswith("vmap")
+    paths = "ft.vmap(ft.jit(f, specialize=True))" if is_lanes else "jit with specialize=True"
+    static = f'static_argnames="{name}"' if name.isidentifier() else "static_argnums"
+    out = "in_axes=None of vmap" if is_lanes else f"{static} of jit"
+    if what == "bool()":
+        return (
+            "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, let "
+            f"each path have a program ({paths}), or keep the argument out of the trace: {out}."
+        )
+    if what == "format()":
+        return (
+            'Print with ft.debug.print("x = {x}", x=x), which prints when the program runs, or '
+            f"keep the argument out of the trace: {out}."
+        )
+    if what == "float()":
+        return (
+            "Use array operations (np.sin instead of math.sin; a buffer made with like=x, as "
+            f"np.zeros(n, like=x), for buffer[i] = x), or keep the argument out: {out}."
+        )
+    if what not in ("int()", "index()", "a value-dependent shape"):
+        return (
+            "Use array operations (np.where, ft.lax.cond, ft.lax.while_loop), or keep an argument "
+            f"that is no array out of the trace: {out}."
+        )
+    captured = capture(3)
+    node = None if captured is None else _expression(*captured)
+    called = _called(node)
+    use = "Use array operations (np.where, ft.lax.cond, ft.lax.while_loop)"
+    if called == "range":
+        use = "Use ft.lax.fori_loop(0, n, body, start) for a loop of a length that is not known"
+    elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        use = (
+            "Use ft.lax.dynamic_slice(x, (start,), (length,)) for a slice of known length, or a "
+            "mask and np.where for one of another"
+        )
+    elif isinstance(node, ast.Subscript):
+        use = f"Index an array: {_READS.partition(': by ')[2]}"
+    elif called:
+        use = (
+            f"The shape of the result of {called} cannot depend on it: use a mask and np.where, or "
+            "what the function of functrans.numpy takes for the extent (size=, length=)"
+        )
+    return (
+        f"{use}, or keep an argument that is no array out of the trace: {out}. Or let each answer "
+        f"have a program: {paths}."
+    )
 
 
 # other libraries --------------------------------------------------------------------------------
@@ -281,14 +341,22 @@ def _recipe(frame: FrameType | None) -> str | None:
         if not (isinstance(node, ast.Attribute) and node.attr in ("r_", "c_")):
             return _READS
         return _JOINS
+    name = _called(node)
     if isinstance(node, ast.Call):
-        function = node.func.func if isinstance(node.func, ast.Call) else node.func
-        name = function.attr if isinstance(function, ast.Attribute) else ""
-        name = function.id if isinstance(function, ast.Name) else name
         recipe = _BY_CALL.get(name)
         is_list = bool(node.args) and isinstance(node.args[0], (ast.List, ast.Tuple))
         return _ARRAYS if recipe is _LISTS and not is_list else recipe
     return None
+
+
+def _called(node: ast.expr | None) -> str:
+    """The name of the function that an expression calls, without its module."""
+    if not isinstance(node, ast.Call):
+        return ""
+    function = node.func.func if isinstance(node.func, ast.Call) else node.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def _expression(code: CodeType, offset: int) -> ast.expr | None:

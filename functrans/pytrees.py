@@ -350,8 +350,8 @@ def check_same(
     """
     if expected != received:
         raise TreeMismatchError(
-            f"{who}: {received_name} has structure {describe(received)}, but {expected_name} has "
-            f"{describe(expected)}; both must be the same"
+            f"{who}: {received_name} has structure {in_words(received)}, but {expected_name} has "
+            f"{in_words(expected)}; both must be the same"
         )
 
 
@@ -360,6 +360,15 @@ def describe(treedef: Any) -> str:
     if treedef is LEAF:
         return "*"
     return str(treedef).removeprefix("PyTreeSpec(").partition(", name")[0].removesuffix(")")
+
+
+def in_words(treedef: Any) -> str:
+    """A structure as text that says what its outermost container is."""
+    if treedef is LEAF or treedef.is_leaf():
+        return "* (an array)"
+    if treedef.type is type(None):
+        return "None"
+    return f"{describe(treedef)} (a {treedef.type.__name__} of {treedef.num_children})"
 
 
 def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list[Any]:

@@ -34,7 +34,7 @@ from functrans.arrays.sparse import (
 )
 from functrans.arrays.sparse import matmul as sparse_matmul
 from functrans.core.avals import PYTHON_SCALARS, WEAK_DTYPES
-from functrans.core.boundary import note_refusal
+from functrans.core.boundary import note_refusal, shorten
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import (
     Alias,
@@ -67,28 +67,36 @@ def _binary(primitive: Primitive) -> tuple[Callable[..., Any], Callable[..., Any
     """The operator method of a primitive and its reflection."""
 
     def forward(self: Any, other: Any) -> Any:
-        if type(other) in _OPERANDS:
-            if self._trace.is_direct:
-                return self._trace.elementwise(primitive, (self, other))
-        elif not isinstance(other, Tracer):
-            given, other = other, operator_operand(other)
-            if other is NotImplemented:
-                return _with_sparse(primitive, self, given)
-            if primitive is ew.multiply_p:
-                _check_no_repetition(self, given)
-        return elementwise(primitive, self, other)
+        try:
+            if type(other) in _OPERANDS:
+                if self._trace.is_direct:
+                    return self._trace.elementwise(primitive, (self, other))
+            elif not isinstance(other, Tracer):
+                given, other = other, operator_operand(other)
+                if other is NotImplemented:
+                    return _with_sparse(primitive, self, given)
+                if primitive is ew.multiply_p:
+                    _check_no_repetition(self, given)
+            return elementwise(primitive, self, other)
+        except Exception as error:  # of a value that escaped, too, around which no boundary is
+            shorten(error)
+            raise
 
     def reflected(self: Any, other: Any) -> Any:
-        if type(other) in _OPERANDS:
-            if self._trace.is_direct:
-                return self._trace.elementwise(primitive, (other, self))
-        elif not isinstance(other, Tracer):
-            given, other = other, operator_operand(other)
-            if other is NotImplemented:
-                return _with_sparse(primitive, given, self)
-            if primitive is ew.multiply_p:
-                _check_no_repetition(self, given)
-        return elementwise(primitive, other, self)
+        try:
+            if type(other) in _OPERANDS:
+                if self._trace.is_direct:
+                    return self._trace.elementwise(primitive, (other, self))
+            elif not isinstance(other, Tracer):
+                given, other = other, operator_operand(other)
+                if other is NotImplemented:
+                    return _with_sparse(primitive, given, self)
+                if primitive is ew.multiply_p:
+                    _check_no_repetition(self, given)
+            return elementwise(primitive, other, self)
+        except Exception as error:  # of a value that escaped, too, around which no boundary is
+            shorten(error)
+            raise
 
     return forward, reflected
 

@@ -22,7 +22,7 @@ from functrans.autograd.nodes import GraphNode, LeafNode
 from functrans.autograd.recording import PERMANENT, mark_origin, namespaces, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import is_differentiable_dtype
-from functrans.core.boundary import warn
+from functrans.core.boundary import noted, warn
 from functrans.passes.nodes import OUTPUT
 from functrans.primitives.structural import cast
 
@@ -115,14 +115,20 @@ def _roots(
         place = _place(output)
         if place is None:
             if isinstance(output, Tensor):
-                raise RuntimeError(
-                    f"element {i} of tensors does not require grad and does not have a grad_fn"
+                missing = "does not require grad and does not have a grad_fn"
+                raise noted(
+                    RuntimeError(f"element {i} of tensors {missing}"),
+                    "Make the tensors that it is computed from with requires_grad=True, and do not "
+                    "detach them or compute under no_grad().",
                 )
             raise RuntimeError(f"element {i} of outputs is no tensor")
         shape, dtype = place.shape, place.dtype
         if gradient is None:
             if shape and int(np.prod(shape)) != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                raise noted(
+                    RuntimeError("grad can be implicitly created only for scalar outputs"),
+                    "Sum it, y.sum().backward(), or give the gradient: y.backward(gradient)",
+                )
             if dtype.kind == "c":
                 raise RuntimeError(
                     f"grad can be implicitly created only for real scalar outputs but got {dtype}"

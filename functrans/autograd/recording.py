@@ -27,6 +27,7 @@ from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor, View, plain_o
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.annotations import ANOMALY_ORIGIN, Annotation
 from functrans.core.avals import PYTHON_SCALARS, is_differentiable_dtype
+from functrans.core.boundary import cause
 from functrans.core.dispatch import Trace, Tracer, bind, elementwise
 from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.core.quiet import quietly
@@ -131,7 +132,7 @@ class ImperativeTrace(Trace):
             else:
                 out = self._outside(elementwise, primitive, *values)
         except (ValueError, TypeError) as error:
-            raise _clearer(primitive, values, {}, error) from error
+            raise _clearer(primitive, values, {}, error) from cause(error)
         if not has_parent or not modes.grad or primitive.jvp is nondifferentiable:
             return self._result(out, operands)
         needed = 0

@@ -29,6 +29,7 @@ from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.boundary import noted
 from functrans.core.dispatch import Tracer, bind, dtype_of, inner_trace, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import capture
@@ -235,8 +236,10 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
                     "operation."
                 )
         elif node is not None and node.primitive is None:
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place operation."
+            leaf = "a leaf Variable that requires grad is being used in an in-place operation."
+            raise noted(
+                RuntimeError(leaf),
+                "Write to it where nothing is recorded: with torch.no_grad(): w -= rate * w.grad",
             )
     for twin in _whole(x)._dual or ():
         check_write(twin)

@@ -24,6 +24,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import aval_of, bind
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
+from functrans.core.source import here
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import hoist, intern
@@ -167,8 +168,8 @@ def check_structure(who: str, expected: Any, received: Any, what: str, where: st
     """
     if expected != received:
         raise TreeMismatchError(
-            f"{who}: {what} has structure {tree.describe(received)}, but {where} has "
-            f"{tree.describe(expected)}; both must be the same"
+            f"{who}{here()}: {what} has structure {tree.in_words(received)}, but {where} has "
+            f"{tree.in_words(expected)}; both must be the same"
         )
 
 

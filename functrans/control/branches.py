@@ -59,7 +59,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.jaxpr import Jaxpr, Var
 from functrans.core.lowering import Structured, branch_number
 from functrans.core.primitive import Joint, Primitive, is_linear
-from functrans.core.source import here
+from functrans.core.source import defined_at, here
 from functrans.core.state import batch_axis, current_config
 from functrans.core.values import R, Result
 from functrans.errors import ShapeError, UnsupportedOperationError
@@ -680,7 +680,7 @@ def cond(
             f"cond: pred must be a scalar, got {aval_of(pred)}{here()}; reduce it with np.any or "
             "np.all, or choose elementwise with np.where"
         )
-    names = ("false_fun", "true_fun")
+    names = (f"false_fun{defined_at(false_fun)}", f"true_fun{defined_at(true_fun)}")
     bodies, leaves = _stage_branches("cond", (false_fun, true_fun), names, operands)
     is_true = pred if aval_of(pred).dtype == np.dtype(bool) else pred != 0
     index = cast(is_true, np.int64) if isinstance(is_true, Tracer) else int(bool(is_true))
@@ -714,7 +714,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     if aval.shape or aval.dtype.kind not in "iu":
         kind = ShapeError if aval.shape else TypeError
         raise kind(f"switch: index must be an integer scalar, got {aval}{here()}")
-    names = [f"branches[{i}]" for i in range(len(functions))]
+    names = [f"branches[{i}]{defined_at(function)}" for i, function in enumerate(functions)]
     bodies, leaves = _stage_branches("switch", functions, names, operands)
     last = len(functions) - 1
     if isinstance(index, Tracer):

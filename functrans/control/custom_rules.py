@@ -36,6 +36,7 @@ from functrans.core.avals import Aval, ShapedArray, aval_of_plain, is_differenti
 from functrans.core.calling import call_traced, traced_form
 from functrans.core.dispatch import Trace, Tracer, aval_of, bind, inner_trace, tracing
 from functrans.core.primitive import Primitive
+from functrans.core.source import defined_at, here
 from functrans.core.state import open_traces
 from functrans.core.structs import SymbolicZero
 from functrans.core.transformed import Wrapper
@@ -53,7 +54,7 @@ def _pair(label: str, rule: str, result: Any, names: str) -> tuple[Any, Any]:
     """A pair that a rule returns."""
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
-        raise TypeError(f"{label}: {rule} must return a pair {names}, got {got}")
+        raise TypeError(f"{label}: {rule} must return a pair {names}, got {got}{here()}")
     return result
 
 
@@ -364,11 +365,12 @@ class _UserPullback(Pullback):
         result = call_traced(
             bwd, *nondiff, self._structured(residuals), tree.unflatten(signature.out[0], filled)
         )
-        return self._checked(result)
+        return self._checked(result, bwd)
 
-    def _checked(self, result: Any) -> list[Any]:
+    def _checked(self, result: Any, bwd: Any) -> list[Any]:
         """Cotangents of the leaves of the arguments; ``None`` for zero."""
         signature, label = self.signature, self.label
+        rule = f", of bwd{defined_at(bwd)}"
         positions = [i for i in range(signature.n_args) if i not in signature.nondiff]
         if not isinstance(result, (tuple, list)) or len(result) != len(positions):
             got = (
@@ -378,7 +380,7 @@ class _UserPullback(Pullback):
             )
             raise TypeError(
                 f"{label}: bwd must return a tuple of {len(positions)} cotangents, one for each "
-                f"differentiated argument, got {got}"
+                f"differentiated argument, got {got}{rule}"
             )
         avals = iter(self.arg_avals)
         found: list[Any] = []
@@ -394,7 +396,9 @@ class _UserPullback(Pullback):
                 raise
             for leaf, aval, path in zip(cts, own, tree.paths_of(expected, root), strict=True):
                 what = f"the cotangent of {path} returned by bwd"
-                found.append(None if leaf is None else _fitted(label, what, leaf, aval, path))
+                found.append(
+                    None if leaf is None else _fitted(label, what, leaf, aval, path + rule)
+                )
         return found
 
 
@@ -695,7 +699,7 @@ class custom_jvp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
 
     def _rules(self) -> tuple[Callable[..., Any], ...]:
         if self._jvp is None:
-            raise TypeError(f"{self._label} has no rule yet; give one with defjvp")
+            raise TypeError(f"{self._label} has no rule yet{here()}; give one: f.defjvp(rule)")
         return (self._jvp,)
 
     def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
@@ -765,7 +769,7 @@ class custom_vjp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
 
     def _rules(self) -> tuple[Callable[..., Any], ...]:
         if self._forward is None or self._backward is None:
-            raise TypeError(f"{self._label} has no rule yet; give one with defvjp")
+            raise TypeError(f"{self._label} has no rule yet{here()}; give one: f.defvjp(fwd, bwd)")
         return (self._forward, self._backward)
 
     def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:

@@ -55,6 +55,7 @@ def _pair(who: str, result: Any) -> tuple[Any, Any]:
     """``(carry, y)`` of a body of ``scan``."""
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
+        got = "an array" if isinstance(result, Tracer) else got
         raise TypeError(f"{who}: f must return a pair (carry, y), got {got}{here()}")
     return result
 

@@ -193,6 +193,11 @@ def canonical(value: Any, describe: Callable[[], str], remedy: str = "") -> Any:
     hint = remedy or _AS_ARGUMENT
     if cls.__module__ not in ("builtins", "numpy"):
         hint += f"; or {tree.HOW_TO_REGISTER}"
+    if cls is str and "." in describe():
+        hint = (
+            'make a field that is no array static, name: str = field(metadata={"static": True}), '
+            f"or {hint}"
+        )
     if hasattr(value, "__array__"):
         hint = "convert it with np.asarray(x) first"
     raise UnsupportedOperationError(

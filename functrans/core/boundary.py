@@ -55,33 +55,53 @@ def boundary(function: F) -> F:
 def shorten(error: BaseException) -> None:
     """Take frames of functrans out of the traceback of an error, and of those that it came from.
 
-    Frames below the user's line go, too, if functrans called them or the error is its own: what
-    SciPy did on the way to a refusal says nothing. The frame that calls this must be one of
-    functrans, and raise the error by a bare ``raise``, which adds no frame.
+    So go those of libraries that functrans called, and below the user's line if the error is its
+    own: what SciPy did on the way to a refusal says nothing. The frame that calls this must be one
+    of functrans, and raise the error by a bare ``raise``, which adds no frame.
     """
     if current_config.get().traceback == "full":
         return
     for link in _chain(error):
-        whole = link.__traceback__
         is_users = True
         last = 0
         frames = []
-        for entry in _entries(whole):
+        for entry in _entries(link.__traceback__):
             file = entry.tb_frame.f_code.co_filename
             if is_own(file):
                 is_users = False
-                continue
-            frames.append(entry)
-            if not is_internal(file):
-                last = len(frames)
+            elif not is_internal(file):
                 is_users = True
-        if isinstance(link, FunctransError) or not is_users:
-            frames = frames[:last]
-        link.__traceback__ = _joined(frames)
+                frames.append(entry)
+                last = len(frames)
+            elif is_users:
+                frames.append(entry)
+        link.__traceback__ = _joined(frames[:last] if isinstance(link, FunctransError) else frames)
     for link in _chain(error):
         cause = link.__cause__
         if cause is not None and cause.__traceback__ is None and isinstance(link, FunctransError):
             link.__cause__ = None  # of functrans alone, and still the context
+
+
+def note_lists(error: Exception, args: tuple[Any, ...]) -> None:
+    """Say of an error whether an argument is a list of numbers, which NumPy takes for an array."""
+    for i, arg in enumerate(args):
+        if type(arg) is list and arg and all(type(x) in (int, float, complex) for x in arg):
+            array = str(arg) if len(arg) <= 4 else f"args[{i}]"
+            error.add_note(
+                f"args[{i}] is a list, which is a pytree of {len(arg)} numbers, not an array: pass "
+                f"np.array({array})"
+            )
+
+
+def cause(error: Exception) -> Exception | None:
+    """What an error that says more is raised from: the error, where all is to be shown."""
+    return error if current_config.get().traceback == "full" else None
+
+
+def noted(error: Exception, note: str) -> Exception:
+    """An error with a note."""
+    error.add_note(note)
+    return error
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -26,6 +26,7 @@ _PLACES = {
     "scan": ("functrans.control.scanning", "scan"),
     "scipy_names": ("functrans.plain", "scipy_names"),
     "special_ufuncs": ("functrans.scipy.special_ufuncs", "TABLE"),
+    "staged_remedy": ("functrans.conversion", "staged_remedy"),
     "tracer_methods": ("functrans.numpy.protocols", "tracer_methods"),
 }
 """Module and name there, for every name that is asked for here."""

@@ -13,6 +13,7 @@ import os
 import sys
 from dataclasses import dataclass
 from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 
@@ -134,6 +135,14 @@ def here(depth: int = 2) -> str:
     """Describe the user's line for a message; empty when there is none."""
     source = resolve(capture(depth))
     return f" (at {source})" if source is not None else ""
+
+
+def defined_at(fun: Any) -> str:
+    """Describe where a function is defined, for a message; empty if it has no Python code."""
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        return ""
+    return f" (at {SourceLine(code.co_filename, code.co_firstlineno, code.co_qualname)})"
 
 
 _EVALUATION = frozenset(

@@ -18,7 +18,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import take_over
-from functrans.core.boundary import ERRORS, shorten, warn_at_user
+from functrans.core.boundary import ERRORS, note_lists, shorten, warn_at_user
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 
@@ -83,6 +83,7 @@ class Transformed(Wrapper):
         try:
             return self._function(*args, **kwargs)
         except Exception as error:
+            note_lists(error, args)
             shorten(error)
             raise
         finally:
@@ -152,7 +153,11 @@ def transform(make: Maker) -> Maker:
 
     @functools.wraps(make)
     def transformed(*args: Any, **options: Any) -> Any:
-        function = make(*args, **options)
+        try:
+            function = make(*args, **options)
+        except Exception as error:
+            shorten(error)
+            raise
         if "fun" in options:
             args = (options.pop("fun"), *args)
         if not args or args[0] is None:

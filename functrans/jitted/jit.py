@@ -28,7 +28,7 @@ from functrans.compiler.compiled import native_error
 from functrans.control.native import call_program, run
 from functrans.core.arguments import check_callable, result_leaf, take_over
 from functrans.core.avals import aval_of_plain
-from functrans.core.boundary import shorten
+from functrans.core.boundary import boundary, note_lists, shorten
 from functrans.core.caching import Living, Recent
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer, innermost_staging
@@ -113,6 +113,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
                     return result
             return self._call(settings, args, kwargs)
         except Exception as error:
+            note_lists(error, args)
             shorten(error)
             raise
 
@@ -383,6 +384,7 @@ def jit(
     max_paths: int = MAX_PATHS,
     state: Any = None,
 ) -> Callable[[Callable[P, R]], JitFunction[P, R]]: ...
+@boundary
 def jit(
     fun: Callable[..., Any] | None = None,
     static_argnums: int | Sequence[int] | None = None,

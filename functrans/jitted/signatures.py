@@ -21,6 +21,7 @@ from functrans.core.arguments import canonical, name_of
 from functrans.core.avals import PYTHON_SCALARS, aval_of_plain
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer
+from functrans.core.source import defined_at, here
 from functrans.core.state import Config, current_config, open_traces
 from functrans.core.tapes import TapeValue
 from functrans.errors import UnsupportedOperationError
@@ -120,9 +121,9 @@ class Signature:
         except TypeError:
             name = self.names(args)[place] if isinstance(place, int) else place
             raise TypeError(
-                f"{self.label}: static argument {name} is a {type(value).__name__}, which cannot "
-                "be hashed, so that its program could not be found again; pass a tuple, a string "
-                "or a frozen dataclass, or make it a traced argument if it holds arrays"
+                f"{self.label}: static argument {name} is a {type(value).__name__}{here()}, which "
+                "cannot be hashed, so that its program could not be found again; pass a tuple, a "
+                "string or a frozen dataclass, or make it a traced argument if it holds arrays"
             ) from None
         return value
 
@@ -164,9 +165,18 @@ class Signature:
 
             known = isinstance(leaf, (np.ndarray, Tracer, TapeValue))
             if not known and aval_of_plain(leaf) is None:
+                path = self.paths(args, kwargs)[i]
+                kind = type(leaf).__qualname__
+                if path == "self":
+                    raise UnsupportedOperationError(
+                        f"{self.label}{defined_at(self.fun)} decorates a method, whose self is of "
+                        f"type {kind}{here()}: jit the bound method instead, step = "
+                        f"ft.jit(obj.{name_of(self.fun)}), or {tree.HOW_TO_REGISTER}"
+                    )
+                name = path if path.isidentifier() else "..."
                 raise UnsupportedOperationError(
-                    f"{describe()} is of type {type(leaf).__qualname__}, not an array of numbers; "
-                    "make the argument static (static_argnums, static_argnames) if the program "
+                    f"{describe()} is of type {kind}{here()}, not an array of numbers; make the "
+                    f'argument static (static_argnums, static_argnames="{name}") if the program '
                     "depends on its value, convert it with np.asarray(x), or "
                     f"{tree.HOW_TO_REGISTER}"
                 )

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from functrans.arrays.operators import as_operand, is_foreign, reject_out
-from functrans.core.boundary import note_refusal
+from functrans.core.boundary import note_refusal, shorten
 from functrans.core.caching import remembered
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, written
@@ -74,6 +74,7 @@ def array_function(
         return result if out is None else store(_name(function), out, result)
     except FunctransError as error:  # C code may drop it
         note_refusal(self._trace, error)
+        shorten(error)
         raise
 
 
@@ -172,6 +173,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
         return store(name, out, result)
     except FunctransError as error:  # C code may drop it
         note_refusal(self._trace, error)
+        shorten(error)
         raise
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from functrans.core.analyses import analysis
 from functrans.core.dispatch import Tracer, bind, elementwise, innermost_staging, pass_on, replaying
 from functrans.core.jaxpr import Jaxpr, Literal
-from functrans.passes.executables import generated, last_uses
+from functrans.passes.executables import add_place, generated, last_uses
 
 
 @analysis
@@ -71,11 +71,15 @@ def _interpret(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any]) -> list
                 replay.at(eqn.source, eqn.scope)
             operands = [a.value if type(a) is Literal else env[a] for a in eqn.inputs]
             primitive = eqn.primitive
-            if primitive.elementwise is not None and not eqn.params:
-                env[eqn.outputs[0]] = elementwise(primitive, *operands)
-            else:
-                outs = bind(primitive, *operands, **eqn.params)
-                env.update(zip(eqn.outputs, outs, strict=True))
+            try:
+                if primitive.elementwise is not None and not eqn.params:
+                    env[eqn.outputs[0]] = elementwise(primitive, *operands)
+                else:
+                    outs = bind(primitive, *operands, **eqn.params)
+                    env.update(zip(eqn.outputs, outs, strict=True))
+            except Exception as error:
+                add_place(jaxpr, eqn, error)
+                raise
             if notes:
                 pass_on(notes, eqn.outputs, [env[var] for var in eqn.outputs], eqn)
             del operands

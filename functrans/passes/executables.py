@@ -21,6 +21,7 @@ from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.source import resolve
+from functrans.errors import FunctransError
 from functrans.passes.reuse import Plan, plan_reuse, ufunc_of
 
 
@@ -215,14 +216,17 @@ def _update(source: _Source, eqn: Equation, position: int) -> str:
 
 def _explain(jaxpr: Jaxpr, first_line: int, error: Exception) -> None:
     """Add the equation and the user's line to an error that came out of an executable."""
-    if getattr(error, "__notes__", None):
-        return
     traceback: TracebackType | None = error.__traceback__
     if traceback is None:
         return
     number = traceback.tb_lineno - first_line
     if 0 <= number < len(jaxpr.eqns):
-        eqn = jaxpr.eqns[number]
+        add_place(jaxpr, jaxpr.eqns[number], error)
+
+
+def add_place(jaxpr: Jaxpr, eqn: Equation, error: Exception) -> None:
+    """Add an equation and the user's line to an error, unless the error says where it is."""
+    if not getattr(error, "__notes__", None) and not isinstance(error, FunctransError):
         line = resolve(eqn.source)
         where = f" (at {line})" if line is not None else ""
         program = f" of {jaxpr.name}" if jaxpr.name else ""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import PYTHON_SCALARS, Aval, ShapedArray
+from functrans.core.deferred import deferred
 from functrans.core.dispatch import Trace, Tracer, aval_of, standing, tracing
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
@@ -231,32 +232,12 @@ class StagingTracer(Tracer):
             return answers(self, what)
         raise ConcretizationError(
             f"{what} of {self._describe()} was asked{here()}, but {self._trace.label} traces with "
-            f"shapes and dtypes only, without values. {_REMEDY.get(what, _DEFAULT_REMEDY)}"
+            f"shapes and dtypes only, without values. {deferred.staged_remedy(self, what)}"
         )
 
     def __repr__(self) -> str:
         """``Traced<f64[3]>``."""
         return f"Traced<{self._var.aval}>"
-
-
-_DEFAULT_REMEDY = (
-    "Use array operations (np.where, ft.lax.cond, ft.lax.while_loop), or keep an argument that is "
-    "no array out of the trace: static_argnums of jit, in_axes=None of vmap."
-)
-_REMEDY = {
-    "float()": "Use array operations (np.sin instead of math.sin; a buffer made with like=x, as "
-    "np.zeros(n, like=x), for buffer[i] = x), or keep the argument out: static_argnums of jit, "
-    "in_axes=None of vmap.",
-    "bool()": "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, let "
-    "each path have a program (jit with specialize=True), or keep the argument out of the trace: "
-    "static_argnums of jit, in_axes=None of vmap.",
-    "int()": f"{_DEFAULT_REMEDY} Or let each answer have a program: jit with specialize=True.",
-    "index()": f"{_DEFAULT_REMEDY} Or let each answer have a program: jit with specialize=True.",
-    "a value-dependent shape": "Use np.where with a mask, a static argument, or what the function "
-    "of functrans.numpy takes for the extent (size=, length= of bincount), so that the shape of "
-    "the result does not depend on values, or let each answer have a program: jit with "
-    "specialize=True.",
-}
 
 
 def trace_origins(trace: StagingTrace, var: Var, limit: int = 4) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.boundary import cause
 from functrans.core.dispatch import Trace, Tracer, aval_of, dtype_of
 from functrans.core.primitive import Primitive
 from functrans.core.source import here
@@ -42,8 +43,8 @@ def explained(
         return clearer
     except Exception:  # the original error is the better one then
         pass
-    if type(error) is IndexError and " (at " not in str(error):
-        return IndexError(f"{error}{here()}")
+    if type(error) in (IndexError, np.linalg.LinAlgError) and " (at " not in str(error):
+        return type(error)(f"{error}{here()}")
     return None
 
 
@@ -54,7 +55,7 @@ def raise_clearer(
     clearer = explained(primitive, tuple(operands), params, error)
     if clearer is not None:
         try:
-            raise clearer from error
+            raise clearer from cause(error)
         finally:
             del clearer
 

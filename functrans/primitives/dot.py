@@ -397,7 +397,16 @@ def matmul(a: Any, b: Any) -> Any:
         return np.matmul(a, b)
     a_ndim, b_ndim = len(shape_of(a)), len(shape_of(b))
     if 0 < a_ndim <= 2 and 0 < b_ndim <= 2:
-        return bind(dot_general_p, a, b, contract=((a_ndim - 1,), (0,)), batch=_NO_AXES)[0]
+        try:
+            return bind(dot_general_p, a, b, contract=((a_ndim - 1,), (0,)), batch=_NO_AXES)[0]
+        except ShapeError:
+            if shape_of(a)[-1] == shape_of(b)[0]:
+                raise
+            raise ShapeError(
+                f"matmul: operands of shapes {shape_of(a)} and {shape_of(b)}: the last axis of the "
+                f"first has extent {shape_of(a)[-1]}, the first of the second has extent "
+                f"{shape_of(b)[0]}; they must be equal{here()}"
+            ) from None
     return _broadcast_product("matmul", a, b, min(a_ndim, 2), min(b_ndim, 2))
 
 

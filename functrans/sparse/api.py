@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.arguments import check_argnums
-from functrans.core.boundary import boundary
+from functrans.core.boundary import boundary, warn
 from functrans.core.caching import Recent, listed
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
@@ -57,6 +58,10 @@ class _Plan:
     evaluate: Callable[..., Any]
     build: Callable[[np.ndarray], Any]
     only: tuple[Any, Any] | None
+
+
+_LARGE = 10**6
+"""Entries from which on a dense derivative in a sparse matrix is worth a warning."""
 
 
 class SparseFunction:
@@ -236,6 +241,12 @@ class SparseFunction:
     def _new_plan(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Plan:
         found = self._find(call)
         matrix = found.matrix
+        if self._pattern is None and matrix.nnz > max(_LARGE, math.prod(matrix.shape) // 2):
+            warn(
+                f"{self._label()}: {matrix.nnz} of {matrix.shape[0]} x {matrix.shape[1]} entries "
+                "may be other than zero, so that nothing is saved: use ft.jacobian or ft.hessian, "
+                "or products with vectors (ft.jvp, ft.vjp, ft.hvp)"
+            )
         coloring = self._coloring
         if coloring is None:
             kind = self._kind
@@ -246,7 +257,8 @@ class SparseFunction:
             coloring.check(matrix)
         positions, build = _builder(matrix, self._format)
         evaluate = jit(
-            entries_program(call.without_values(), self._order, matrix, coloring, positions)
+            entries_program(call.without_values(), self._order, matrix, coloring, positions),
+            specialize=self._pattern is not None,  # it holds whatever values decide
         )
         only = None
         if len(args) == 1 and not kwargs and type(args[0]) is np.ndarray:

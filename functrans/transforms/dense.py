@@ -525,8 +525,9 @@ class DenseJacobian:
             raise MemoryError(
                 f"{self.label}: the dense result of {n_out} x {n_in} entries needs "
                 f"{n_bytes} bytes ({n_bytes / 2**30:.1f} GiB), more than the budget of {budget} "
-                f"bytes ({budget / 2**30:.1f} GiB). Use products with vectors (ft.jvp, ft.vjp, "
-                f"ft.hvp), or raise the budget with {setting}."
+                f"bytes ({budget / 2**30:.1f} GiB){here()}. Use ft.sparse_jacobian if most of them "
+                "are zero, products with vectors (ft.jvp, ft.vjp, ft.hvp), or raise the budget "
+                f"with {setting}."
             )
 
     def assemble(self, rows: list[list[Any]]) -> Any:

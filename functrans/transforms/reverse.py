@@ -194,10 +194,10 @@ def _gradient(
     recorded = Recorded(call, checked, label, has_aux)
     outs = recorded.outs
     if recorded.treedef is not tree.LEAF:
+        got = tree.in_words(recorded.treedef).replace("None", "None: the function returns nothing")
         raise TypeError(
-            f"{label} needs a function with a scalar result, got a container "
-            f"{tree.describe(recorded.treedef)}{here()}; return one scalar (has_aux=True for more "
-            "results)"
+            f"{label} needs a function with a scalar result, got {got}{here()}; return one scalar "
+            "(has_aux=True for more results)"
         )
     (out,) = outs
     (node,) = recorded.out_nodes

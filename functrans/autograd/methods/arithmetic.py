@@ -28,6 +28,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.promotion import as_tensor, default_of, result_dtype, to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
+from functrans.core.boundary import boundary, shorten
 from functrans.core.dispatch import Tracer, dtype_of, elementwise
 from functrans.core.primitive import Primitive
 from functrans.primitives import elementwise as ew
@@ -132,7 +133,11 @@ def operator_forms(label: str, primitive: Primitive, true: bool = False) -> dict
             other = other_operand(self, other)
             if other is NotImplemented:
                 return NotImplemented
-        return apply(primitive, self, other, true)
+        try:
+            return apply(primitive, self, other, true)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def reflected(self: Tensor, other: Any) -> Tensor:
         other = other_operand(self, other)
@@ -147,7 +152,7 @@ def operator_forms(label: str, primitive: Primitive, true: bool = False) -> dict
             return NotImplemented
         return overwrite(written, self, lambda x: apply(primitive, x, other, true))
 
-    return {"": forward, "r": reflected, "i": in_place}
+    return {"": forward, "r": reflected, "i": boundary(in_place)}
 
 
 def _operators() -> dict[str, Any]:
@@ -191,7 +196,7 @@ def _writing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
             return NotImplemented
         return overwrite(f"{name}_", self, lambda x: function(x, other))
 
-    return method
+    return boundary(method)
 
 
 def _scaled(name: str, x: Any, alpha: Any, like: Tensor) -> Any:

@@ -30,7 +30,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import detached
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
 from functrans.core.avals import is_differentiable_dtype
-from functrans.core.boundary import warn
+from functrans.core.boundary import noted, shorten, warn
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.source import here
 from functrans.errors import ConcretizationError
@@ -183,7 +183,11 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Add the gradients of this tensor to ``.grad`` of the leaves; see ``autograd.backward``."""
-    api.backward(self, gradient, retain_graph, create_graph, inputs)
+    try:
+        api.backward(self, gradient, retain_graph, create_graph, inputs)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def retain_grad(self: Tensor) -> None:
@@ -238,7 +242,10 @@ def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
     """
     node = node_of(self)
     if node is None:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        raise noted(
+            RuntimeError("cannot register a hook on a tensor that doesn't require gradient"),
+            "Make it with requires_grad=True, or call requires_grad_().",
+        )
     return add_tensor_hook(self, node, TENSOR_HOOK, hook)
 
 
@@ -250,7 +257,10 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any])
     """
     node = node_of(self)
     if node is None:
-        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        raise noted(
+            RuntimeError("cannot register a hook on a tensor that doesn't require gradient"),
+            "Make it with requires_grad=True, or call requires_grad_().",
+        )
     if node.primitive is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     return add_tensor_hook(self, node, POST_ACCUMULATE_HOOK, hook)

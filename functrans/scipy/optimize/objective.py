@@ -19,7 +19,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.control.closures import make_template
 from functrans.core.arguments import further_arguments, name_of
-from functrans.core.boundary import boundary
+from functrans.core.boundary import boundary, cause
 from functrans.core.caching import Recent
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of
@@ -366,12 +366,14 @@ class ScipyFunction:
         try:
             result = made(*arguments)
         except ConcretizationError as error:
-            if self._jit:
-                error.add_note(
-                    f"{self._label} is compiled, for which it runs once on shapes only. Pass "
-                    "jit=False if it must see values."
-                )
-            raise
+            if not self._jit:
+                raise
+            asked = str(error).partition(", but ")[0]
+            raise ConcretizationError(
+                f"{asked}, but {self._label} is compiled, for which it runs once on shapes and "
+                "dtypes only, without values. Pass jit=False if it must see values, or use "
+                "np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while."
+            ) from cause(error)
         leaves = result if type(result) is tuple else (result,)
         if all(type(leaf) is np.ndarray and leaf.dtype is _FLOAT64 for leaf in leaves):
             return result
