@@ -49,6 +49,22 @@ def boundary(function: F) -> F:
     return call  # type: ignore[return-value]  # it has the signature of F
 
 
+class crossing:  # noqa: N801  # used as a function, like contextlib's
+    """The same for a ``with`` block: for functions that are made anew with each call."""
+
+    __slots__ = ("token",)
+
+    def __enter__(self) -> None:
+        self.token = warn_at_user()
+
+    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+        """Shorten the error that goes on."""
+        if self.token is not None:
+            ERRORS.reset(self.token)
+        if isinstance(error, Exception):
+            shorten(error)
+
+
 # tracebacks -------------------------------------------------------------------------------------
 
 
@@ -226,6 +242,18 @@ def note_refusal(trace: Any, error: FunctransError) -> None:
         if trace.refusals is None:
             trace.refusals = Refusals()
         trace.refusals.add(error)
+
+
+def settle(trace: Any, error: BaseException | None) -> None:
+    """Raise what a trace that is closed refused, if its function ends for that reason."""
+    refusals, trace.refusals = trace.refusals, None
+    refusals.close()
+    refusal = refusals.dropped if error is None else refusals.behind(error)
+    if refusal is not None:
+        try:
+            raise refusal
+        finally:  # no cycle of error, traceback and this frame
+            del refusal, refusals, error
 
 
 # warnings ---------------------------------------------------------------------------------------

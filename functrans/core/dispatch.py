@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.core.avals import PYTHON_SCALARS, WEAK_DTYPES, Aval, ShapedArray, aval_of_plain
-from functrans.core.boundary import Refusals
+from functrans.core.boundary import Refusals, settle
 from functrans.core.deferred import deferred
 from functrans.core.jaxpr import subjaxprs
 from functrans.core.primitive import Primitive
@@ -466,16 +466,11 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
             self.trace.at_end.pop()()
         if kind is RecursionError and self.trace.parent is None:
             _explain_recursion(self.trace, error, traceback)
-        refusals = self.trace.refusals
-        if refusals is not None:
-            self.trace.refusals = None
-            refusals.close()
-            refusal = refusals.dropped if error is None else refusals.behind(error)
-            if refusal is not None:
-                try:
-                    raise refusal
-                finally:  # no cycle of error, traceback and this frame
-                    del refusal, refusals, error, traceback
+        if self.trace.refusals is not None:
+            try:
+                settle(self.trace, error)
+            finally:  # no cycle of error, traceback and this frame
+                del error, traceback
 
 
 def _explain_recursion(trace: Trace, error: Any, traceback: Any) -> None:
