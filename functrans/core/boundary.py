@@ -49,22 +49,6 @@ def boundary(function: F) -> F:
     return call  # type: ignore[return-value]  # it has the signature of F
 
 
-class crossing:  # noqa: N801  # used as a function, like contextlib's
-    """The same for a ``with`` block: for functions that are made anew with each call."""
-
-    __slots__ = ("token",)
-
-    def __enter__(self) -> None:
-        self.token = warn_at_user()
-
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
-        """Shorten the error that goes on."""
-        if self.token is not None:
-            ERRORS.reset(self.token)
-        if isinstance(error, Exception):
-            shorten(error)
-
-
 # tracebacks -------------------------------------------------------------------------------------
 
 

@@ -26,6 +26,7 @@ from functrans.core.arguments import (
     tangent_dtype,
 )
 from functrans.core.avals import PYTHON_SCALARS, Zero, is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
@@ -381,6 +382,7 @@ class Pullback(LinearFunction):
 
     __slots__ = ()
 
+    @boundary
     def __call__(self, ct: Any) -> Any:
         """Pull a cotangent of the result back to the primals."""
         return self._apply(ct)
@@ -391,6 +393,7 @@ class Pushforward(LinearFunction):
 
     __slots__ = ()
 
+    @boundary
     def __call__(self, *tangents: Any) -> Any:
         """Push tangents of the primals forward to the result."""
         return self._apply(tangents)
