@@ -7,6 +7,7 @@ as a table, and the module of a name is imported when the name is first asked fo
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
+from functrans.compiler.threads import register_controller as _register_controller
 from functrans.namespaces import imported as _imported
 from functrans.namespaces import listing as _listing
 from functrans.namespaces import missing as _missing
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
 _PLACES = _places_in(__file__)
 __all__ = sorted([*_PLACES, "__version__"])
 __dir__ = _listing(__all__)
+_register_controller()
 
 
 def __getattr__(name: str) -> _Any:

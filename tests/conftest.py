@@ -9,6 +9,7 @@ import os
 # Parallel BLAS in parallel test processes is slower than none.
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
+os.environ.setdefault("FUNCTRANS_NUM_THREADS", str(os.cpu_count() or 1))
 
 # What fails in a test may be functrans itself.
 os.environ.setdefault("FUNCTRANS_TRACEBACK", "full")

@@ -1,10 +1,11 @@
 """How many threads large loops and matrix products of compiled programs run on.
 
-Here: ``set_num_threads``, ``get_num_threads`` and the number as native code reads it. Not here: the
-threads (``compiler.parallel``): they live as long as a loop, so that there is no pool to keep, and
-results do not depend on their number.
+Here: ``set_num_threads``, ``get_num_threads``, the number as native code reads it, and
+``register_controller``, which lets ``threadpoolctl`` limit it. Not here: the threads
+(``compiler.parallel``): they live as long as a loop, so that there is no pool to keep, and results
+do not depend on their number.
 
-The environment: ``FUNCTRANS_NUM_THREADS``.
+The environment: ``FUNCTRANS_NUM_THREADS``, or ``OMP_NUM_THREADS``.
 
 Layer: ``compiler``.
 """
@@ -30,6 +31,9 @@ def _default_count() -> int:
         if count < 1:
             raise ValueError(f"FUNCTRANS_NUM_THREADS is {text!r}, expected a positive integer")
         return count
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if first.isdecimal() and int(first):  # else OpenMP takes no notice of it either
+        return int(first)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -39,8 +43,9 @@ def get_num_threads() -> int:
     """Number of threads that big loops, batches and matrix products run on.
 
     Returns:
-      What ``set_num_threads`` set, else the environment variable ``FUNCTRANS_NUM_THREADS``, else
-      the number of processors that this process may use.
+      What ``set_num_threads`` or ``threadpoolctl`` set, else the environment variable
+      ``FUNCTRANS_NUM_THREADS`` or ``OMP_NUM_THREADS``, else the number of processors that this
+      process may use.
 
     Raises:
       ValueError: the environment variable is no positive integer.
@@ -95,3 +100,33 @@ def count_address() -> int:
     """The address of the number, a 32-bit integer, for native code."""
     get_num_threads()
     return ctypes.addressof(_count)
+
+
+def register_controller() -> None:
+    """Let ``threadpoolctl``, if it is installed, show and limit the threads of compiled programs.
+
+    So ``threadpool_limits``, and the libraries that use it to keep pools of workers from having too
+    many threads, count for functrans, too.
+    """
+    try:
+        from threadpoolctl import LibController, register  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an option
+    except ImportError:
+        return
+
+    class Controller(LibController):  # type: ignore[misc]  # it may be missing
+        """functrans among the libraries with threads; it is there where NumPy is."""
+
+        user_api = internal_api = "functrans"
+        filename_prefixes = ("_multiarray_umath",)
+
+        def get_num_threads(self) -> int:
+            return get_num_threads()
+
+        def set_num_threads(self, num_threads: int) -> None:
+            with _lock:
+                _count.value = max(1, num_threads)
+
+        def get_version(self) -> None:
+            """None: the file is NumPy's."""
+
+    register(Controller)

@@ -9,8 +9,9 @@ Layer: ``jitted``.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, overload
 
@@ -20,6 +21,7 @@ from functrans.compiler.engine import is_available
 from functrans.compiler.inspect import host_calls
 from functrans.control.native import as_compiled, runs_of
 from functrans.core.avals import Aval
+from functrans.core.boundary import warn
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import Config
 
@@ -133,10 +135,14 @@ class ProgramReport:
 
 
 class Explanation(Sequence[ProgramReport]):
-    """The programs of a jitted function, the oldest first; prints as a report."""
+    """The programs of a jitted function, the oldest first; prints as a report.
+
+    Attributes:
+      label: what is jitted: ``jit of loss``.
+    """
 
     def __init__(self, label: str, programs: Sequence[ProgramReport]) -> None:
-        self._label = label
+        self.label = label
         self._programs = tuple(programs)
 
     @overload
@@ -158,7 +164,7 @@ class Explanation(Sequence[ProgramReport]):
     def __str__(self) -> str:
         """The report."""
         count = len(self._programs)
-        lines = [f"{self._label}: {count} program{'' if count == 1 else 's'}"]
+        lines = [f"{self.label}: {count} program{'' if count == 1 else 's'}"]
         for number, program in enumerate(self._programs, 1):
             lines.append(f"{number}. {program}")
         return "\n".join(lines)
@@ -191,6 +197,36 @@ def explain(
             )
         )
     return Explanation(label, reports)
+
+
+MANY_PROGRAMS = 32
+"""Programs of one function with which a warning says what changes between calls."""
+
+
+def tell_of_the_last(explanation: Callable[[], Explanation], count: int) -> None:
+    """Log that a program was made, and why; warn when they are many.
+
+    Args:
+      explanation: gives the report on all.
+      count: how many there are.
+    """
+    logging = sys.modules.get("logging")  # where nobody has imported it, nobody listens
+    logger = None if logging is None else logging.getLogger("functrans.jit")
+    is_heard = logger is not None and logger.isEnabledFor(logging.INFO)  # type: ignore[union-attr]  # a module
+    if not is_heard and count != MANY_PROGRAMS:
+        return
+    report = explanation()
+    if is_heard:
+        logger.info("%s, program %d: %s", report.label, len(report), report[-1])  # type: ignore[union-attr]  # heard
+    if count == MANY_PROGRAMS:
+        reason = "; ".join(map(_in_words, report[-1].changes)) or "it was dropped or forgotten"
+        warn(
+            f"{report.label} was staged and compiled {count} times, the last time because of "
+            f"{reason}. Each kind of call has a program of its own: pad arrays to a few shapes, "
+            "pass numbers that change as arrays and not as static arguments, or jit the part whose "
+            "arguments keep their shapes; explain() tells of all programs",
+            RuntimeWarning,
+        )
 
 
 _KEYWORDS = "passed by keyword"

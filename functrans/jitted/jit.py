@@ -39,6 +39,7 @@ from functrans.core.values import Instance, P, Q, R
 from functrans.jitted import shared
 from functrans.jitted.described import Described
 from functrans.jitted.direct import Direct, direct_call, structured
+from functrans.jitted.explanations import tell_of_the_last
 from functrans.jitted.imperative import Steps, door, looking_for_tensors
 from functrans.jitted.lowered import LoweredStep
 from functrans.jitted.named_arguments import matched
@@ -166,6 +167,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         program: Program | None = self._programs.used(key)
         if program is None:
             program, references = self._find_shared(key)
+        is_new = program is None
         if program is None:
             with looking_for_tensors(self):
                 program = staged_program(self.signature, self._specialize, args, kwargs)
@@ -178,6 +180,8 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
             outs = list(run(program.jaxpr, operands))  # an axis index is traced all the same
         else:
             outs = call_program(program.jaxpr, operands, self.signature.name, program.donated)
+        if is_new:
+            tell_of_the_last(self.explain, len(self._programs))
         if not axes and settings is DEFAULT_CONFIG:  # one without axes is right among any
             direct = direct_call(program, treedef, static)
             is_flat = direct is not None and direct.result is None and treedef == len(args)

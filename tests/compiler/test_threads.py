@@ -137,6 +137,36 @@ def test_number_from_the_environment() -> None:
     assert "FUNCTRANS_NUM_THREADS is 'none', expected a positive integer" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"), [("3", "3"), ("2,4", "2"), ("", None), ("many", None), ("0", None)]
+)
+def test_number_of_openmp_counts_where_ours_is_not_given(given: str, expected: str | None) -> None:
+    program = (
+        "import os, functrans as ft; print(ft.get_num_threads(), len(os.sched_getaffinity(0)))"
+    )
+    env = {name: x for name, x in os.environ.items() if name != "FUNCTRANS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**env, "OMP_NUM_THREADS": given},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    found, processors = done.stdout.split()
+    assert found == (expected or processors)
+
+
+def test_threadpoolctl_limits_them() -> None:
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    before = threads.get_num_threads()
+    threads.set_num_threads(2)
+    with threadpoolctl.threadpool_limits(limits=1):
+        assert threads.get_num_threads() == 1
+    assert threads.get_num_threads() == 2
+    with threadpoolctl.threadpool_limits(limits=1, user_api="functrans"):
+        assert threads.get_num_threads() == 1
+    (own,) = threadpoolctl.ThreadpoolController().select(user_api="functrans").info()
+    assert own["num_threads"] == 2
+    threads.set_num_threads(before)
+
+
 @pytest.mark.parametrize("count", [0, -1])
 def test_number_must_be_positive(count: int) -> None:
     with pytest.raises(ValueError, match=f"expected a positive number of threads, got {count}"):
