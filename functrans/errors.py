@@ -259,15 +259,10 @@ class JaxprTypeError(FunctransError, TypeError):
     """
 
 
-def shape_text(shape: tuple[int, ...]) -> str:
-    """Write a shape as it stands in printed avals: ``3,4``."""
-    return ",".join(map(str, shape))
-
-
 __all__ = [
     "AliasedWriteError", "CacheFormatError", "CompilationError", "ConcretizationError",
     "ConvergenceError", "EscapedTracerError", "FunctransError", "JaxprTypeError",
     "NestingError", "NonDifferentiableError", "NonFiniteError", "PathLimitError", "ShapeError",
-    "TensorShapeError", "TreeMismatchError", "UnsupportedOperationError", "shape_text",
+    "TensorShapeError", "TreeMismatchError", "UnsupportedOperationError",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

@@ -74,6 +74,36 @@ def test_every_public_submodule_is_checked() -> None:
             assert f"functrans.{name}" in NAMESPACES
 
 
+TORCH_MODULES = ("forward_ad", "func", "function", "graph", "profiler")
+
+
+@pytest.mark.parametrize("name", TORCH_MODULES)
+def test_modules_of_the_imperative_side_list_the_names_of_torch(name: str) -> None:
+    module = importlib.import_module(f"functrans.autograd.{name}")
+    assert dir(module) == sorted(module.__all__)
+    for public in module.__all__:
+        value = getattr(module, public)
+        assert value.__module__.startswith("functrans"), public
+    assert {"np", "os", "functools", "Any", "PERMANENT", "ImperativeTrace"}.isdisjoint(dir(module))
+
+
+def test_objects_list_what_users_call() -> None:
+    def listed(value: object) -> list[str]:
+        return [name for name in dir(value) if name[0] != "_"]
+
+    assert listed(functrans.grad(len)) == []
+    assert listed(functrans.vjp(abs, 1.0)[1]) == []
+    assert listed(functrans.jit(len)) == [
+        "as_cfunc", "asm", "cache_size", "clear_cache", "cost", "explain", "function", "jaxpr",
+        "llvm", "lower", "plan", "signature", "state",
+    ]  # fmt: skip
+    x = functrans.tensor([1.0], requires_grad=True)
+    assert listed(x.sin().grad_fn) == [
+        "jaxpr", "metadata", "name", "next_functions", "register_hook", "register_prehook",
+        "to_dot", "to_html",
+    ]  # fmt: skip
+
+
 def test_star_import_gives_the_public_names() -> None:
     found: dict[str, object] = {}
     exec("from functrans.scipy.stats import *", found)

@@ -28,8 +28,19 @@ from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer
 from functrans.core.source import capture
 from functrans.core.state import open_traces
+from functrans.namespaces import listing
 from functrans.passes.pushing import PushingTrace, PushingTracer
 from functrans.primitives.structural import cast
+
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+__dir__ = listing(__all__)
 
 
 class UnpackedDualTensor(NamedTuple):

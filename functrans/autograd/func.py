@@ -38,8 +38,25 @@ from functrans.autograd.on_values import (
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer
+from functrans.namespaces import listing
 from functrans.passes.pushing import PushingTracer
 from functrans.transforms import forward, jacobian, reverse
+
+__all__ = [
+    "debug_unwrap",
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "stack_module_state",
+    "vjp",
+    "vmap",
+]
+__dir__ = listing(__all__)
 
 # gradients ---------------------------------------------------------------------------------------
 

@@ -31,6 +31,18 @@ from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import warn
 from functrans.core.dispatch import owner
 from functrans.core.source import capture
+from functrans.namespaces import listing
+
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "InplaceFunction",
+    "NestedIOFunction",
+    "once_differentiable",
+    "traceable",
+]
+__dir__ = listing(__all__)
 
 # calls -------------------------------------------------------------------------------------------
 

@@ -34,6 +34,23 @@ from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.annotations import MULTI_GRAD_HOOK
 from functrans.core.source import capture
+from functrans.namespaces import listing
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "save_to_disk",
+    "saved_tensors_hooks",
+    "to_dot",
+    "to_html",
+]
+__dir__ = listing(__all__)
 
 # nodes -------------------------------------------------------------------------------------------
 

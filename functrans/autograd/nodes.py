@@ -151,6 +151,13 @@ class Hooked:
         return drawn_as_html([self])  # type: ignore[list-item]  # a Node
 
 
+_LISTED = frozenset({
+    "jaxpr", "metadata", "name", "next_functions", "register_hook", "register_prehook", "to_dot",
+    "to_html", "variable",
+})  # fmt: skip
+"""Public attributes of nodes: torch's, and ours to look at a graph."""
+
+
 class GraphNode(Hooked, Node):
     """A recorded equation.
 
@@ -210,9 +217,10 @@ class GraphNode(Hooked, Node):
         raise AttributeError(f"{self.name()!r} object has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
-        """Attributes, with the names of saved values."""
+        """What torch's nodes have, with the names of saved values; the rest is the library's."""
+        own = [name for name in super().__dir__() if name[0] == "_" or name in _LISTED]
         names = saved_names(self)
-        return [*super().__dir__(), *(f"{prefix}saved_{n}" for n in names for prefix in PREFIXES)]
+        return [*own, *(f"{prefix}saved_{n}" for n in names for prefix in PREFIXES)]
 
     def free(self) -> None:
         """Give residuals up."""

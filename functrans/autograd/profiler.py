@@ -35,8 +35,21 @@ from functrans.autograd.profiler_events import FunctionEventAvg as FunctionEvent
 from functrans.autograd.profiler_events import torch_name
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer
+from functrans.namespaces import listing
 from functrans.passes.nodes import Node
 from functrans.passes.nodes import _next_number as next_number
+
+__all__ = [
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "emit_itt",
+    "emit_nvtx",
+    "load_nvprof",
+    "profile",
+    "record_function",
+]
+__dir__ = listing(__all__)
 
 _clock = time.perf_counter_ns
 _PACKAGE = str(Path(__file__).resolve().parent.parent) + os.sep

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import shape_text
-
 _SHORT_KINDS = {"f": "f", "c": "c", "i": "i", "u": "u"}
 WEAK_DTYPES: dict[type, np.dtype] = {
     bool: np.dtype(bool),
@@ -36,6 +34,11 @@ def dtype_name(dtype: np.dtype) -> str:
     if dtype.names is not None:  # float0
         return dtype.names[0]
     return dtype.name
+
+
+def shape_text(shape: tuple[int, ...]) -> str:
+    """Write a shape as it stands in printed avals: ``3,4``."""
+    return ",".join(map(str, shape))
 
 
 @dataclass(frozen=True, slots=True)

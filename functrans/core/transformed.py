@@ -27,6 +27,12 @@ class Wrapper:
     """A callable made of other functions (abstract): what templates look through."""
 
     __slots__ = ()
+    _internal: frozenset[str] = frozenset({"parts", "with_parts"})
+    """What ``dir()`` does not list."""
+
+    def __dir__(self) -> list[str]:
+        """What users call."""
+        return sorted(set(super().__dir__()) - self._internal)
 
     def parts(self) -> tuple[Any, ...]:
         """The functions it is made of."""

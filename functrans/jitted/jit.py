@@ -101,6 +101,8 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         if door.side is not None:
             door.side.note_made(self)
 
+    _internal = Wrapper._internal | {"kept", "kept_programs", "staged"}
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function through its program."""
         try:

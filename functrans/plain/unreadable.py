@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.avals import shape_text
 from functrans.core.jaxpr import Equation, Literal, subjaxprs
 from functrans.core.source import Captured, capture, resolve
 from functrans.errors import (
     ConcretizationError,
     FunctransError,
     UnsupportedOperationError,
-    shape_text,
 )
 from functrans.passes.layouts import plain_value
 from functrans.passes.staging import StagingTrace
