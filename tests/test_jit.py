@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import gc
+import logging
 import pickle
 import threading
 import weakref
@@ -306,6 +307,7 @@ def test_name_and_documentation_are_kept() -> None:
     assert repr(f) == "<jit of energy>"
 
 
+@pytest.mark.filterwarnings("ignore:jit of f was staged and compiled 32 times")
 def test_cache_is_bounded_and_drops_what_was_not_used_for_longest() -> None:
     runs: list[int] = []
 
@@ -605,3 +607,42 @@ def test_the_order_of_dicts_counts():
     arrays = {"b": np.ones(2), "a": np.full(2, 2.0)}
     assert cubes(arrays).diagonal().tolist() == [0, 0, 6, 6]
     assert cubes({"a": arrays["a"], "b": arrays["b"]}).diagonal().tolist() == [12, 12, 0, 0]
+
+
+# what is told of compilations --------------------------------------------------------------------
+
+
+def test_compilations_are_logged_with_their_reasons(caplog: pytest.LogCaptureFixture) -> None:
+    def twice(x: Any, n: int) -> Any:
+        return x * n
+
+    f = ft.jit(twice, static_argnums=1)
+    f(X, 2)  # nobody listens
+    assert not caplog.records
+    with caplog.at_level(logging.INFO, "functrans.jit"):
+        for n in (2, 3, 3):
+            f(X, n)
+    (record,) = caplog.records
+    assert record.name == "functrans.jit"
+    text = record.getMessage()
+    assert text.startswith("jit of twice, program 2: x: f64[5], n: static 3")
+    assert "n: static 2 -> static 3 (another static value)" in text
+    assert "staged in" in text
+
+
+def test_many_programs_are_warned_of_once_and_at_the_users_line() -> None:
+    def total(x: Any) -> Any:
+        return np.sum(x)
+
+    f = ft.jit(total)
+    for n in range(1, 32):
+        f(np.ones(n))
+    with pytest.warns(RuntimeWarning) as caught:
+        f(np.ones(32))
+    (warning,) = caught.list
+    for n in range(33, 40):  # warnings are errors in tests
+        f(np.ones(n))
+    assert warning.filename == __file__
+    text = str(warning.message)
+    assert text.startswith("jit of total was staged and compiled 32 times, the last time because")
+    assert "x: f64[31] -> f64[32] (another shape)" in text
