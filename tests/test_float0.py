@@ -234,3 +234,18 @@ def test_shapes_come_from_any_object_that_has_them() -> None:
         ft.ShapeDtypeStruct((4, 2), None)
     with pytest.raises(TypeError, match="without axes"):
         len(ft.ShapeDtypeStruct((), float))
+
+
+def test_callbacks_get_float0_as_it_is() -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        tangents = ft.jvp(lambda x: (2.0 * x, np.argmax(x)), (x,), (x,))[1]
+        ft.debug.callback(lambda t: seen.append(t[1].dtype), tangents)
+        ft.io_callback(lambda t: seen.append(t[1].dtype), None, tangents)
+        out = ft.ShapeDtypeStruct(x.shape, x.dtype)
+        return ft.pure_callback(lambda t: t[0] * (t[1].dtype == ft.float0), out, tangents)
+
+    for run in (f, ft.jit(f)):
+        np.testing.assert_array_equal(run(np.arange(2.0)), [0.0, 2.0])
+    assert seen == [ft.float0] * 4

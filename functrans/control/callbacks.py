@@ -287,7 +287,8 @@ def _split_arguments(
     static: list[tuple[Any] | None] = []
     operands = []
     for i, leaf in enumerate(leaves):
-        if isinstance(leaf, (Tracer, np.ndarray)) or aval_of_plain(leaf) is not None:
+        is_array = isinstance(leaf, (Tracer, np.ndarray)) or aval_of_plain(leaf) is not None
+        if is_array and not tree.is_float0(leaf):
             static.append(None)
             operands.append(
                 canonical(
