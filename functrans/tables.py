@@ -24,7 +24,7 @@ from functrans.control import (
     while_loop,
 )
 from functrans.debugging.costs import program_cost
-from functrans.debugging.pages import to_html
+from functrans.debugging.pages import in_notebook, to_html
 from functrans.ir.printing import pretty, to_dot
 from functrans.ir.serialize import load, reduce, save, structural_hash
 from functrans.jitted import guards
@@ -63,6 +63,7 @@ def jaxpr_methods() -> dict[str, Callable[..., Any]]:
     return {
         "pretty": pretty,
         "to_dot": to_dot,
+        "in_notebook": in_notebook,
         "to_html": to_html,
         "cost": program_cost,
         "structural_hash": structural_hash,

@@ -1,5 +1,6 @@
 """``Jaxpr.to_html``: a page that needs nothing else and says everything once."""
 
+import html
 import re
 from html.parser import HTMLParser
 from typing import Any
@@ -126,3 +127,14 @@ def test_long_programs_take_linear_room() -> None:
     page = ft.make_jaxpr(f)(1.0).to_html()
     assert len(page) < 3000 * 600
     checked(page)
+
+
+def test_notebooks_show_programs_and_graphs_in_frames() -> None:
+    x = ft.tensor([1.0, 2.0], requires_grad=True)
+    for shown in (ft.make_jaxpr(lambda x: np.sin(x) * "<b>".count("b"))(1.0), x.sin().grad_fn):
+        text = shown._repr_html_()
+        assert text.startswith('<iframe srcdoc="&lt;!DOCTYPE html&gt;')
+        assert text.count("<") == 2  # the page is an attribute, and cannot end it
+        assert html.unescape(text.partition('srcdoc="')[2].partition('" style')[0]) == (
+            shown.to_html()
+        )

@@ -43,6 +43,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.core.annotations import POST_HOOK, PRE_HOOK, SAVED_VALUE_HOOK, Annotation
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive, linear
+from functrans.debugging.pages import framed
 from functrans.passes.nodes import LinearProgram, Node
 from functrans.passes.pullback import pull, read_by
 
@@ -149,6 +150,10 @@ class Hooked:
     def to_html(self) -> str:
         """The graph below this node as a page of HTML with a picture; hooks are marked."""
         return drawn_as_html([self])  # type: ignore[list-item]  # a Node
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: ``to_html`` in a frame."""
+        return framed(self.to_html(), 20)
 
 
 _LISTED = frozenset({

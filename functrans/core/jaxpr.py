@@ -172,6 +172,11 @@ class Jaxpr:
         text: str = _method("to_html")(self)
         return text
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: ``to_html`` in a frame."""
+        text: str = _method("in_notebook")(self)
+        return text
+
     def cost(self) -> Any:
         """Flops, bytes moved and peak memory, per equation and in total, from shapes alone.
 

@@ -1,4 +1,4 @@
-"""Programs as pages of HTML: ``to_html``.
+"""Programs as pages of HTML: ``to_html``; ``framed``, a page in a notebook.
 
 Here: a page that needs no other file and no network. Name scopes, loops, branches and calls fold;
 each equation has its types, its cost and the user's line; a field searches. Not here: the figures
@@ -102,6 +102,23 @@ addEventListener("keydown", e => { if (e.key === "/" && document.activeElement !
 _OPEN_EQUATIONS = 40
 """Programs in equations are shown open up to this number of equations."""
 _LONG_PARAM = 120
+
+
+def framed(page: str, rows: int) -> str:
+    """A page as a part of a notebook: in a frame, so that its styles and scripts are its own.
+
+    Args:
+      page: the HTML.
+      rows: about how many lines of text it has.
+    """
+    height = min(150 + 26 * rows, 640)
+    style = f"width: 100%; height: {height}px; border: 1px solid #8884; resize: vertical"
+    return f'<iframe srcdoc="{escape(page)}" style="{style}"></iframe>'
+
+
+def in_notebook(jaxpr: Jaxpr) -> str:
+    """The program as a notebook shows it."""
+    return framed(to_html(jaxpr), len(jaxpr.eqns) + 2)
 
 
 def to_html(jaxpr: Jaxpr) -> str:
