@@ -18,7 +18,8 @@ _TREE_UTIL = (
     " tree_leaves_with_path=leaves_with_path tree_map=map tree_map_with_path=map_with_path"
     " tree_reduce=reduce tree_reduce_associative=reduce_associative tree_structure=structure",
     "functrans.tree: DictKey FlattenedIndexKey GetAttrKey KeyEntry KeyPath Partial PyTreeDef"
-    " SequenceKey all_leaves keystr register_dataclass register_pytree_node"
+    " SequenceKey all_leaves flatten_one_level flatten_one_level_with_keys is_tree_node keystr"
+    " register_dataclass register_pytree_node"
     " register_pytree_node_class register_pytree_with_keys register_pytree_with_keys_class"
     " register_static treedef_children treedef_is_leaf treedef_tuple tree_transpose=transpose"
     " tree_unflatten=unflatten",
@@ -27,6 +28,7 @@ _TREE_UTIL = (
 TABLE: dict[str, tuple[str, ...]] = {
     "": (
         "functrans: Array ShapeDtypeStruct checkpoint checkpoint_policies clear_caches"
+        " closure_convert"
         " custom_gradient custom_jvp custom_vjp debug_nans disable_jit eval_shape float0 grad"
         " hessian hvp jacfwd jacobian jacrev jvp linear_transpose linearize make_jaxpr"
         " named_scope pure_callback remat value_and_grad vjp vmap"
@@ -91,8 +93,12 @@ TABLE: dict[str, tuple[str, ...]] = {
         "functrans.core.avals: ShapedArray AbstractValue=ShapedArray",
         f"{_VALUES}: ensure_compile_time_eval",
     ),
-    "custom_batching": (),
-    "custom_derivatives": ("functrans: custom_gradient custom_jvp custom_vjp",),
+    "custom_batching": ("functrans: custom_vmap sequential_vmap",),
+    "custom_derivatives": (
+        "functrans: SymbolicZero closure_convert custom_gradient custom_jvp custom_vjp"
+        " zero_from_primal",
+        "functrans.control.custom_rules: CustomVJPPrimal",
+    ),
     "ad_checkpoint": ("functrans: checkpoint checkpoint_name checkpoint_policies remat",),
     "stages": ("functrans.jitted.jit: Wrapped=JitFunction",),
     "sharding": (f"{_VALUES}: Mesh NamedSharding PartitionSpec Sharding",),
