@@ -18,6 +18,8 @@ import pytest
 
 import functrans as ft
 from functrans import tree
+from functrans.compat.jax import tree as jax_tree
+from functrans.compat.jax import tree_util
 from functrans.errors import TreeMismatchError, UnsupportedOperationError
 
 
@@ -333,10 +335,17 @@ KNOWN: dict[str, tuple[Callable[[Any], Any], Any]] = {
 }
 
 
+JAX = types.SimpleNamespace(
+    **{name: getattr(tree_util, name) for name in dir(tree_util)},
+    **{name: getattr(jax_tree, name) for name in set(dir(jax_tree)) - set(dir(tree_util))},
+)
+
+
 @pytest.mark.parametrize("name", KNOWN)
 def test_known_values(name: str) -> None:
     call, expected = KNOWN[name]
     assert call(tree) == expected
+    assert call(JAX) == expected
 
 
 def random_tree(rng: np.random.Generator, depth: int = 3) -> Any:

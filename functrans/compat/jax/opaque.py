@@ -51,7 +51,8 @@ flatten, leaves, structure, all, flatten_with_path, leaves_with_path = (
     )
 )  # fmt: skip
 broadcast = _by_registration(tree.broadcast, 2)
-map, map_with_path, reduce, reduce_associative = (
+reduce = _by_registration(tree.reduce, 3)
+map, map_with_path, reduce_associative = (
     _by_registration(function, 10**6)
-    for function in (tree.map, tree.map_with_path, tree.reduce, tree.reduce_associative)
+    for function in (tree.map, tree.map_with_path, tree.reduce_associative)
 )
