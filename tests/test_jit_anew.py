@@ -399,6 +399,14 @@ def test_what_changed_is_seen(name: str) -> None:
     np.testing.assert_array_equal(ANEW[call](), before)
 
 
+def test_many_bytes_are_not_compared(runs: list[int]) -> None:
+    few, many = [np.ones(60_000)] * 3, [np.ones(60_000) for _ in range(3)]
+    for arrays in (few, many):
+        for _ in range(2):
+            ft.jit(lambda x, arrays=arrays: (RUNS(0), x * arrays[0][0] * len(arrays))[1])(1.0)
+    assert len(runs) == 1 + 2
+
+
 def test_closures_take_turns(runs: list[int]) -> None:
     values = (1.0, 2.0, 2, True, -1.0)
     for _ in range(3):

@@ -12,7 +12,7 @@ weakly.
 A program is right as long as what the function refers to is the same: numbers and texts by value,
 arrays by identity and contents, modules by identity, containers by what is in them, objects by
 identity and attributes, classes by their attributes, functions by what they refer to in turn.
-Nothing is shared by a function that refers to an array of more than a megabyte that may change, or
+Nothing is shared by a function that refers to more than a megabyte of arrays that may change, or
 to an object that holds what Python does not show, nor by one that changes what it refers to or
 draws numbers.
 
@@ -212,6 +212,7 @@ def _references(fun: Any) -> tuple[Hashable, ...] | None:
     found: list[Hashable] = []
     pending: list[tuple[Any, Sequence[str]]] = [(fun, ())]
     seen: dict[int, Any] = {}
+    n_bytes = 0
     while pending:
         value, names = pending.pop()
         if len(found) > _MAX_VALUES:
@@ -231,6 +232,10 @@ def _references(fun: Any) -> tuple[Hashable, ...] | None:
                 return None
             key, inner, inner_names = parts
             found.append(key)
+            if type(key) is _Contents and key.contents:
+                n_bytes += value.nbytes
+                if n_bytes > _MAX_BYTES:
+                    return None
             pending.extend([(item, inner_names) for item in inner])
         else:
             found.append(list(seen).index(id(value)))
@@ -302,7 +307,7 @@ def _array_key(value: np.ndarray) -> _Contents:
             raise TypeError
         contents = value.tobytes()
         if len(contents) > _MAX_KEPT_BYTES:
-            contents = hashlib.blake2b(contents).digest()
+            contents = hashlib.sha256(contents).digest()  # which processors have
     return _Contents(_Same(value), value.shape, value.dtype, contents)
 
 
