@@ -1,5 +1,6 @@
 """``functrans.compat.jax`` and ``functrans.compat.autograd``: tables of names, and ``install``."""
 
+import functools
 import importlib
 import subprocess
 import sys
@@ -100,6 +101,32 @@ def test_places_of_new_arrays_are_updated_under_a_transform() -> None:
 
     assert jax.jit(f)(2.0).tolist() == [0.0, 2.0, 4.0]
     assert jax.jacobian(f)(2.0).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_places_of_arrays_are_updated_outside_of_transforms() -> None:
+    x = jnp.arange(3.0)
+    y = x.at[jnp.array([0, 0])].add(2.0)
+    assert (x.tolist(), y.tolist()) == ([0.0, 1.0, 2.0], [4.0, 1.0, 2.0])
+    doubled = jax.jit(lambda x: 2 * x)(y)
+    assert doubled.at[-1].get() == 4.0
+    assert doubled.at[0].multiply(0.5).at[1].set(7.0).tolist() == [4.0, 7.0, 4.0]
+    assert jax.vmap(jax.grad(jnp.square))(x).at[0].set(1.0).tolist() == [1.0, 2.0, 4.0]
+    assert round(jnp.sum(x).block_until_ready() / 2) == 2
+    np.testing.assert_array_equal(jax.jit(lambda i: x[i])(2), 2.0)
+    assert jax.jit(lambda x: x)(np.ones(2)).sum(where=None) == 2.0
+
+
+def test_transformed_functions_are_methods_and_keep_their_own() -> None:
+    class Model:
+        @functools.partial(jax.jit, static_argnums=0)
+        def scaled(self, x: Any) -> Any:
+            return self.factor * x
+
+        factor = 3.0
+
+    assert Model().scaled(2.0) == 6.0
+    assert Model.scaled.__name__ == "scaled"
+    assert "multiply" in str(jax.jit(lambda x: x * x).lower(2.0).jaxpr)
 
 
 def test_keywords_of_devices_and_exactness_are_taken() -> None:

@@ -225,7 +225,7 @@ methods.products methods.special
 methods.conversion methods.linear_algebra
 """,
     "compat": """
-autograd.spaces autograd.table jax.opaque jax.table namespaces
+autograd.spaces autograd.table jax.arrays jax.opaque jax.table namespaces
 autograd autograd.operators autograd.rules jax jax.values
 autograd.tools
 torch.autograd.functional torch.devices torch.dtypes torch.further_names torch.nn.activations

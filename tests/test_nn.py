@@ -444,3 +444,9 @@ def test_initializers_name_what_they_need() -> None:
         nn.initializers.variance_scaling(1.0, "fan", "normal")(ft.random.key(0), (3, 3))
     q = nn.initializers.orthogonal(2.0, column_axis=0)(ft.random.key(0), (3, 2, 4))
     assert_close(q.reshape(3, 8) @ q.reshape(3, 8).T, 4 * np.eye(3))
+
+
+def test_masked_elements_do_not_count_in_logsumexp() -> None:
+    x, mask = np.array([1.0, 800.0, 2.0]), np.array([True, False, True])
+    assert_close(nn.logsumexp(x, where=mask), np.log(np.exp(x[mask]).sum()))
+    assert_close(ft.grad(lambda x: nn.logsumexp(x, where=mask))(x)[1], np.array(0.0))

@@ -27,12 +27,19 @@ class Names:
       library: what users call it.
       rows: where its names come from.
       dropped: keywords that its functions take and that change nothing.
+      adapt: what is offered for a name and what it stands for.
     """
 
     def __init__(
-        self, module: ModuleType, library: str, rows: Rows, dropped: Sequence[str]
+        self,
+        module: ModuleType,
+        library: str,
+        rows: Rows,
+        dropped: Sequence[str],
+        adapt: Callable[[str, Any], Any],
     ) -> None:
         self.module = module
+        self.adapt = adapt
         self.library = library
         self.dropped = dropped
         self.places: dict[str, tuple[str, str]] = {}
@@ -55,6 +62,7 @@ class Names:
         value = self._looked_up(name)
         if self.dropped and isinstance(value, FunctionType):
             value = without(value, self.dropped)
+        value = self.adapt(f"{self.library}.{name}", value)
         vars(self.module)[name] = value
         return value
 
@@ -114,6 +122,7 @@ def build(
     library: str,
     table: Mapping[str, Rows],
     dropped: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    adapt: Callable[[str, Any], Any] = lambda name, value: value,
 ) -> None:
     """Make the modules of a table, below a package that is being imported.
 
@@ -122,11 +131,13 @@ def build(
       library: the name of the library whose names these are.
       table: name below the package (``""`` for itself) to where its names come from.
       dropped: name to keywords that functions of this module take and that change nothing.
+      adapt: what is offered for a qualified name and what it stands for.
     """
     for name, rows in table.items():
         whole = f"{package}.{name}" if name else package
         module: Any = sys.modules.get(whole) or ModuleType(whole)
-        names = Names(module, f"{library}.{name}" if name else library, rows, dropped.get(name, ()))
+        own = f"{library}.{name}" if name else library
+        names = Names(module, own, rows, dropped.get(name, ()), adapt)
         module.__doc__ = module.__doc__ or f"``{names.library}``: names over functrans."
         module.__path__ = getattr(module, "__path__", [])  # import statements ask for it
         module.__getattr__, module.__dir__ = names.get, names.listed

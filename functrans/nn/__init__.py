@@ -31,7 +31,7 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives.special import functions as sf
 from functrans.primitives.structural import cast, moveaxis
 from functrans.primitives.torch_elementwise import expm1_below
-from functrans.scipy.special import logsumexp as logsumexp
+from functrans.scipy.special import logsumexp as functrans_logsumexp
 from functrans.scipy.special_common import as_floating
 
 _SELU_ALPHA = 1.6732632423543772848
@@ -496,6 +496,33 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float64, axis: int = -1
     ndim = len(shape_of(x))
     hits = movement.expand_dims(x, (ndim,)) == np.arange(count)
     return moveaxis(cast(hits, np.dtype(dtype)), ndim, axis_of(axis, ndim + 1))
+
+
+def logsumexp(
+    a: Any,
+    axis: Any = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: Any = None,
+) -> Any:
+    """Logarithm of the sum of exponentials, as ``functrans.scipy.special.logsumexp``.
+
+    Args:
+      a: array.
+      axis: axis or tuple of axes, all for ``None``.
+      b: factors of the exponentials.
+      keepdims: whether the axes stay with extent 1.
+      return_sign: whether the sign of the sum is given, too.
+      where: mask of the elements that count.
+
+    Example:
+      >>> logsumexp([1000.0, 1000.0, 5000.0], where=[True, True, False]).round(4)
+      np.float64(1000.6931)
+    """
+    if where is not None:
+        a = ew.where(cast(as_array(where), np.bool_), inexact(as_array(a)), -math.inf)
+    return functrans_logsumexp(a, axis, b, keepdims, return_sign)
 
 
 def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:

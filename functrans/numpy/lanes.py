@@ -174,7 +174,7 @@ class vectorize:  # noqa: N801  # NumPy's name
         self.pyfunc = pyfunc
         self.excluded = frozenset(excluded or ())
         self.signature = signature
-        functools.update_wrapper(self, pyfunc)
+        functools.update_wrapper(self, pyfunc, updated=())  # its attributes are its own
         if doc is not None:
             self.__doc__ = doc
 

@@ -15,7 +15,7 @@ import numpy as np
 from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
 from functrans.numpy.common import NO_VALUE, Shape, as_array, axes_of, count_of, flag, stored
 from functrans.numpy.dispatch import implements
-from functrans.numpy.reductions import ALL_AXES, is_plain
+from functrans.numpy.reductions import ALL_AXES, is_masked, is_plain
 from functrans.primitives import complex_parts, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives.linalg.lstsq import norm_sqrt
@@ -77,7 +77,7 @@ def mean(
                 return bind(reduce_sum_p, a, axes=axes)[0] / count_of(shape, axes)
     x, final = _mean_input(as_array(a), dtype)
     mask = None
-    if where is not NO_VALUE and where is not True:
+    if is_masked(where):
         x, mask = _selected(x, where)
     shape = shape_of(x)
     axes = axes_of(axis, len(shape), of_scalar=mask is not None)
@@ -116,7 +116,7 @@ def var(
     x, final = _mean_input(as_array(a), dtype)
     mask = None
     summed = x
-    if where is not NO_VALUE and where is not True:
+    if is_masked(where):
         summed, mask = _selected(x, where)
     shape = shape_of(summed)
     axes = axes_of(axis, len(shape), of_scalar=mask is not None)

@@ -83,7 +83,7 @@ def reduced(
       ValueError: ``where`` is given without ``initial`` to a reduction without identity.
     """
     dtype = dtype_of(x)
-    if where is not NO_VALUE and where is not True:
+    if is_masked(where):
         if identity is None and not is_given(initial):
             raise without_identity(name)
         fill = cast(as_array(initial if identity is None else identity), dtype)
@@ -106,6 +106,11 @@ def reduced(
     return stored(name, result, out)
 
 
+def is_masked(where: Any) -> bool:
+    """Whether a mask is given; ``None`` is none, as in JAX."""
+    return not (where is NO_VALUE or where is True or where is None)
+
+
 def is_plain(dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> bool:
     """Whether a reduction is called without options."""
     return (
@@ -113,7 +118,7 @@ def is_plain(dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> b
         and out is None
         and (keepdims is NO_VALUE or keepdims is False)
         and initial is NO_VALUE
-        and (where is NO_VALUE or where is True)
+        and not is_masked(where)
     )
 
 

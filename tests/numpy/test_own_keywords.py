@@ -140,3 +140,17 @@ def test_slices_of_a_size() -> None:
         np.testing.assert_array_equal(call(ROWS[0], axis=-1, size=2), np.unique(ROWS[0])[:2])
         with pytest.raises(np.exceptions.AxisError):
             call(ROWS[0], axis=1, size=2)
+
+
+def test_vectorized_functions_of_the_library_keep_their_signature() -> None:
+    each_row = fnp.vectorize(fnp.vdot, signature="(n),(n)->()")
+    want = [ROWS[0] @ ROWS[0], ROWS[1] @ ROWS[1]]
+    assert each_row(ROWS, ROWS).tolist() == want
+    assert ft.jit(each_row)(ROWS, ROWS).tolist() == want
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "var", "any", "all"])
+def test_no_mask_of_a_traced_array_is_none(name: str) -> None:
+    function = getattr(fnp, name)
+    want = getattr(np, name)(ROWS, axis=1)
+    np.testing.assert_array_equal(ft.jit(lambda x: function(x, axis=1, where=None))(ROWS), want)

@@ -174,7 +174,7 @@ def check_grads(f: Any, x: Any, modes: Any = ("fwd", "rev"), order: int = 2) -> 
     """Returns a function which compares derivatives with differences.
 
     Example:
-      >>> check_grads(np.sin)(1.0)
+      >>> check_grads(fnp.sin)(1.0)
     """
     check(f, (x,), order=order, modes=tuple(modes), eps=1e-6)
 
@@ -193,7 +193,7 @@ def combo_check(fun: Any, *args: Any, **kwargs: Any) -> Callable[..., None]:
     """A function which checks all combinations of arguments and keywords.
 
     Example:
-      >>> combo_check(np.sum)([np.ones((2, 2))], axis=[0, 1])
+      >>> combo_check(fnp.sum)([fnp.ones((2, 2))], axis=[0, 1])
     """
 
     def check_all(*choices: Any, **named: Any) -> None:

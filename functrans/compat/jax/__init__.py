@@ -11,6 +11,7 @@ Layer: ``compat``.
 """
 
 from functrans.compat import namespaces as _namespaces
+from functrans.compat.jax.arrays import adapted as _adapted
 from functrans.compat.jax.table import DROPPED as _DROPPED
 from functrans.compat.jax.table import TABLE as _TABLE
 
@@ -29,4 +30,4 @@ def install() -> None:
     _namespaces.install(__name__, "jax")
 
 
-_namespaces.build(__name__, "jax", _TABLE, _DROPPED)
+_namespaces.build(__name__, "jax", _TABLE, _DROPPED, _adapted)

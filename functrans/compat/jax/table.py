@@ -54,7 +54,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     ),
     "numpy.linalg": ("functrans.numpy.linalg: *",),
     "numpy.fft": ("functrans.numpy.fft: *",),
-    "lax": ("functrans.lax: *",),
+    "lax": (f"{_VALUES}: cond", "functrans.lax: *"),
     "lax.linalg": ("functrans.lax.linalg: *",),
     "nn": ("functrans.nn: *",),
     "nn.initializers": ("functrans.nn.initializers: *",),
@@ -119,7 +119,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "scipy.signal": ("functrans.scipy.signal: *",),
     "scipy.sparse": (),
     "scipy.sparse.linalg": ("functrans.scipy.sparse.linalg: *",),
-    "scipy.special": ("functrans.scipy.special: *",),
+    "scipy.special": ("functrans.nn: logsumexp", "functrans.scipy.special: *"),
     "scipy.stats": ("functrans.scipy.stats: *",),
     **{f"scipy.stats.{name}": (f"functrans.scipy.stats.{name}: *",) for name in _DISTRIBUTIONS},
 }

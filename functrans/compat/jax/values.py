@@ -21,6 +21,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans import pytrees
 from functrans.compat.namespaces import without
+from functrans.control.branches import cond as functrans_cond
 from functrans.core.dispatch import aval_of
 from functrans.core.values import Array
 from functrans.jitted.jit import jit as functrans_jit
@@ -300,12 +301,14 @@ matmul, dot, vdot, inner, outer, tensordot, einsum, convolve, correlate, vecdot 
 
 
 def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A reduction, whose axes may be a list."""
+    """A reduction, whose axes may be a list, and ``where`` none."""
     plain = without(function, ("promote_integers",))
 
     @functools.wraps(function)
     def call(a: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
         axis = tuple(axis) if isinstance(axis, list) else axis
+        if options.get("where", 0) is None:
+            del options["where"]
         return plain(a, axis, *args, **options)
 
     return call
@@ -329,6 +332,15 @@ _jit = without(functrans_jit, _UNUSED_BY_JIT)
 def jit(fun: Callable[..., Any] | None = None, **options: Any) -> Any:
     """``functrans.jit``; without a function, a decorator."""
     return functools.partial(_jit, **options) if fun is None else _jit(fun, **options)
+
+
+def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, **options: Any) -> Any:
+    """``functrans.lax.cond``; also with an operand before each function, as older code has it."""
+    if callable(true_fun) or len(operands) != 2 or options:
+        return functrans_cond(pred, true_fun, false_fun, *operands, **options)
+    on_true, on_false = false_fun, operands[1]
+    pair = (true_fun, operands[0])
+    return functrans_cond(pred, lambda x: on_true(x[0]), lambda x: on_false(x[1]), pair)
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
