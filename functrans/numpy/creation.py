@@ -235,7 +235,7 @@ def _plain(numpy_function: Any) -> Any:
 
 @implements(np.zeros)
 def zeros(
-    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """An array of zeros."""
     return lifted(np.zeros(shape, dtype, order, device=device), like)
@@ -251,7 +251,7 @@ def ones(
 
 @implements(np.empty)
 def empty(
-    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+    shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Any:
     """An array to be filled."""
     return lifted(np.empty(shape, dtype, order, device=device), like)

@@ -426,17 +426,18 @@ def put_along_axis(
     if axis is None:
         if len(shape_of(places)) != 1:
             raise ValueError("when axis=None, `indices` must have a single dimension.")
-        put_along_axis.traced(target.reshape(-1), places, new, 0, mode=mode)  # type: ignore[attr-defined]  # set by implements
-        return
-    lines = list(shape_of(target))
-    k = normalize_axis(axis, len(lines), "axis")
+        flat, k = structural.reshape(target, (math.prod(shape_of(target)),)), 0
+    else:
+        flat, k = target, normalize_axis(axis, len(shape_of(target)), "axis")
+    lines = list(shape_of(flat))
     lines[k] = 1
     if len(shape_of(places)) != len(lines):
         raise ValueError("`indices` and `arr` must have the same number of dimensions")
     shape = np.broadcast_shapes(shape_of(places), tuple(lines))
     new = fitted(new, shape, is_gathered=True)
     places = structural.broadcast_to(places, shape)
-    written = indexing.put_along_axis(target, places, new, k, mode=own_mode)
+    written = indexing.put_along_axis(flat, places, new, k, mode=own_mode)
+    written = structural.reshape(written, shape_of(target))
     if isinstance(target, Tracer):
         assign(target, written)
     else:
