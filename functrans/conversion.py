@@ -24,6 +24,7 @@ from typing import Any
 from functrans import scipy as traced_scipy
 from functrans.core.source import LIBRARIES, capture, here, is_own
 from functrans.errors import ConcretizationError
+from functrans.passes.staging import StagingTracer
 
 _FOREIGN = (
     "make it one operation with ft.external(f, out_like), which takes a derivative rule or finite "
@@ -97,6 +98,8 @@ def conversion_error(tracer: Any, frame: FrameType | None) -> ConcretizationErro
     return ConcretizationError(f"{lost}\n{lines}\nA function of another library: {_FOREIGN}.")
 
 
+_DECISIONS = frozenset({"bool()", "int()", "index()"})
+
 # values that are not known ----------------------------------------------------------------------
 
 
@@ -169,17 +172,27 @@ _REMEDIES = {
 }
 
 
-def library_error(tracer: Any, frame: FrameType | None) -> ConcretizationError | None:
+def library_error(
+    tracer: Any, frame: FrameType | None, what: str = "__array__()"
+) -> ConcretizationError | None:
     """The error for a traced value that a library asked for a plain one; ``None`` for other code.
 
     Args:
       tracer: the value.
       frame: the innermost frame of Python at the time.
+      what: what was asked.
     """
     while frame is not None and is_own(frame.f_code.co_filename):
         frame = frame.f_back
     given = f"was given {tracer._describe()}{here(3)}"
     called = _scipy_call(frame)
+    if called is not None and what in _DECISIONS and isinstance(tracer, StagingTracer):
+        path, replacement = called
+        decides = (
+            f"scipy.{path} {given} and decides by it, but {tracer._trace.label} traces with shapes "
+            "and dtypes only, without values"
+        )
+        return ConcretizationError(f"{decides}. {staged_remedy(tracer, what)}")
     if called is not None:
         path, replacement = called
         remedy = (
@@ -231,6 +244,9 @@ def _scipy_call(frame: FrameType | None) -> tuple[str, str] | None:
     found: tuple[str, str] | None = None
     inside = ""
     while frame is not None:
+        if is_own(frame.f_code.co_filename):  # SciPy's code as it is traced
+            frame = frame.f_back
+            continue
         parts = frame.f_globals.get("__name__", "").split(".")
         if parts[0] not in ("scipy", "numpy"):
             break

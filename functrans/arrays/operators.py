@@ -529,7 +529,7 @@ def refused(tracer: Any, error: ConcretizationError, asking: FrameType) -> Concr
       error: what is said to the user's own code.
       asking: the frame that asked.
     """
-    error = deferred.library_error(tracer, asking) or error
+    error = deferred.library_error(tracer, asking, str(error).partition(" of ")[0]) or error
     note_refusal(tracer._trace, error)
     return error
 

@@ -25,6 +25,7 @@ _PLACES = {
     "records": ("functrans.tables", "RECORDS"),
     "scan": ("functrans.control.scanning", "scan"),
     "scipy_names": ("functrans.plain", "scipy_names"),
+    "special_functions": ("functrans.scipy", "special"),
     "special_ufuncs": ("functrans.scipy.special_ufuncs", "TABLE"),
     "staged_remedy": ("functrans.conversion", "staged_remedy"),
     "tracer_methods": ("functrans.numpy.protocols", "tracer_methods"),

@@ -44,6 +44,7 @@ from numpy import (
     unpackbits as unpackbits, unsignedinteger as unsignedinteger, ushort as ushort,
 )  # fmt: skip
 
+from functrans.core.deferred import deferred as _deferred
 from functrans.namespaces import exported as _exported, listing as _listing, missing as _missing
 from functrans.numpy import fft as fft, linalg as linalg, polynomial as polynomial
 from functrans.numpy import scimath as emath  # noqa: F401  # NumPy's name for it
@@ -183,6 +184,8 @@ def __getattr__(name: str) -> _Any:
     """NumPy's samplers, imported at first use; their results are constants of a traced function."""
     if name == "random":
         return _numpy.random
+    if name == "special":  # which SciPy asks a namespace of arrays for, with SCIPY_ARRAY_API=1
+        return _deferred.special_functions
     raise _missing(__name__, name)
 
 

@@ -22,7 +22,7 @@ from functrans.plain.decide import (
     reason_for_twin,
 )
 from functrans.plain.entry import twin
-from functrans.plain.libraries import ScalarType
+from functrans.plain.libraries import ScalarType, is_of_code
 from functrans.plain.numbers import has_twin
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_module
@@ -157,5 +157,7 @@ def _described(value: Any, twin: Any) -> str:
         return f"{name}, which leaves values traced"
     if isinstance(twin, StandIn):
         return f"{name}, which is given traced values"
+    if getattr(twin, "__wrapped__", None) is value and is_of_code(twin):
+        return f"SciPy's {name}, whose code is traced"
     text = f"functrans's {name}"
     return f"{text}: an array that may be filled" if name in MAKES_ARRAYS else text

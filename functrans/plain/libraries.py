@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import itertools
 import operator
+import sys
 import types
 from collections.abc import Callable
 from pkgutil import resolve_name
@@ -25,8 +26,10 @@ import numpy as np
 
 import functrans.numpy as fnp
 from functrans.arrays.operators import fresh
+from functrans.core.boundary import note_refusal
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer
+from functrans.errors import FunctransError
 from functrans.plain import iterators, series
 from functrans.plain.kinds import exemplar
 from functrans.plain.memory import (
@@ -43,7 +46,16 @@ from functrans.plain.memory import (
 )
 from functrans.plain.readers import stand_in
 from functrans.plain.sparse.dense import TracedDense
-from functrans.plain.twins import makers, makers_by_name, original_of, register, registered, twin
+from functrans.plain.twins import (
+    makers,
+    makers_by_name,
+    makers_of_bases,
+    original_of,
+    register,
+    registered,
+    twin,
+    twin_of_code,
+)
 from functrans.plain.users import is_user_function, is_user_module
 
 PROXIED = ("numpy", "scipy", "functrans")
@@ -111,8 +123,94 @@ def library_twin(value: Any) -> Any:
         return value
     if isinstance(getattr(type(value), "__call__", None), types.FunctionType):  # noqa: B004
         return value  # an object, which has other methods, too
-    is_own = (getattr(value, "__module__", None) or "").startswith("functrans.")
-    return _own(value) if is_own else library(value)
+    module = getattr(value, "__module__", None)
+    root = module.partition(".")[0] if isinstance(module, str) else ""
+    if root == "scipy" and type(value) is types.FunctionType:
+        return _of_code(value)
+    return _own(value) if root == "functrans" else library(value)
+
+
+def _of_code(function: Any) -> Callable[..., Any]:
+    """A function of SciPy that functrans does not have: its own code on traced values.
+
+    It is traced as user code is. Much of SciPy asks ``array_namespace`` whose functions to call
+    (the array API); traced values say functrans's.
+    """
+    plain = library(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not holds_tracer(settled((args, kwargs))):
+            return plain(*args, **kwargs)
+        args = tuple(map(_held, args))
+        try:
+            return twin_of_code(function)(*args, **{k: _held(arg) for k, arg in kwargs.items()})
+        except FunctransError:
+            raise
+        except Exception as error:
+            if not getattr(error, "__notes__", None):
+                error.add_note(
+                    f"in {function.__module__}.{function.__name__}, whose own code was traced; if "
+                    "it takes such arguments as plain arrays, make it one operation with "
+                    "ft.external(f, out_like)"
+                )
+            raise
+
+    call.is_of_code = True  # type: ignore[attr-defined]  # for ``is_of_code``
+    return call
+
+
+def is_of_code(function: Any) -> bool:
+    """Whether a twin is one of SciPy's functions whose own code is traced."""
+    return getattr(function, "is_of_code", False)
+
+
+class _Held:
+    """An object of SciPy's, as the distribution of a statistic is: its methods are traced, too."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getattr__(self, name: str) -> Any:
+        """Of the object."""
+        found = getattr(self.value, name)
+        if type(found) is types.MethodType:
+            return functools.partial(_of_code(found.__func__), found.__self__)
+        return found
+
+
+def _held(value: Any) -> Any:
+    kind = type(value)
+    is_held = kind.__module__ == "scipy.stats._stats_py" and not issubclass(kind, tuple)
+    return _Held(value) if is_held else value
+
+
+def _compiled(function: Any) -> Any:
+    """A function that Cython compiled: SciPy's takes the memory of arrays, which no tracer has."""
+    if not str(getattr(function, "__module__", "")).startswith("scipy."):
+        return function
+    plain = library(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for value in settled((*args, *kwargs.values())):
+            if isinstance(value, Tracer):
+                error = deferred.conversion_error(value, sys._getframe(1))
+                note_refusal(value._trace, error)
+                raise error
+        return plain(*args, **kwargs)
+
+    return call
+
+
+def _array_namespace(of_scipy: Callable[..., Any]) -> Callable[..., Any]:
+    """SciPy's ``array_namespace``, of traced values beside arrays, too."""
+
+    @functools.wraps(of_scipy)
+    def array_namespace(*arrays: Any) -> Any:
+        return twin(fnp) if holds_tracer(settled(arrays)) else of_scipy(*arrays)
+
+    return array_namespace
 
 
 def library(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -205,6 +303,14 @@ class ScalarType:
         """Of NumPy's class."""
         return getattr(self.kind, name)
 
+    def __subclasscheck__(self, kind: type) -> bool:
+        """As of NumPy's class: NumPy asks, in ``np.issubdtype``."""
+        return issubclass(kind.kind if isinstance(kind, ScalarType) else kind, self.kind)
+
+    def __instancecheck__(self, value: Any) -> bool:
+        """As of NumPy's class."""
+        return isinstance(value, self.kind)
+
     def __eq__(self, other: object) -> bool:
         """Equal to NumPy's class."""
         return other is self.kind or (isinstance(other, ScalarType) and other.kind is self.kind)
@@ -237,6 +343,9 @@ def _module(module: types.ModuleType) -> Any:
     if top == "numpy":
         vars(found).update(_of_numpy(module))
     elif top == "scipy":
+        of_scipy = resolve_name("scipy._lib._array_api").array_namespace
+        if registered(of_scipy) is None:
+            register(of_scipy, _array_namespace(of_scipy))
         vars(found).update(_of_scipy(module))
     return found
 
@@ -471,16 +580,27 @@ def _of_scipy(module: types.ModuleType) -> dict[str, Any]:
             continue
         replaced = registered(theirs)
         if replaced is None:
-            if isinstance(own, type) and own is theirs:
+            if own is theirs:
                 continue
             is_function = isinstance(own, types.FunctionType | type) or isinstance(theirs, type)
             if hasattr(theirs, "rvs"):
                 replaced = Distribution(own, theirs)
             else:
-                replaced = library(own) if is_function else own
+                replaced = _called_by_scipy(library(own)) if is_function else own
             register(theirs, replaced)
         names[name] = replaced
     return names
+
+
+def _called_by_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function without the option by which functions of SciPy call each other undecorated."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("_no_deco", None)
+        return function(*args, **kwargs)
+
+    return call
 
 
 def _find_in_scipy(value: Any) -> Any:
@@ -691,8 +811,13 @@ def install() -> None:
             "numba.core.dispatcher.Dispatcher": _dispatcher,
         }
     )
+    makers_of_bases.insert(0, (_is_of_cython, _compiled))
     for kind in (type(np.r_), type(np.c_)):
         makers[kind] = library_twin
+
+
+def _is_of_cython(kind: type) -> bool:
+    return kind.__name__ in ("cython_function_or_method", "fused_cython_function")
 
 
 def _any_module(of_users: Any) -> Callable[[types.ModuleType], Any]:

@@ -457,6 +457,13 @@ def twin_function(function: types.FunctionType) -> Any:
     return result
 
 
+def twin_of_code(function: types.FunctionType) -> Any:
+    """The twin of a function whoever's it is."""
+    return (
+        function if is_twin(function) else _copied(function, view_of_globals(function.__globals__))
+    )
+
+
 def _state_of(function: types.FunctionType) -> tuple[Any, ...]:
     return function.__code__, function.__defaults__, function.__kwdefaults__
 

@@ -13,8 +13,10 @@ from functrans.core.source import LIBRARIES
 
 
 @remembered(4096)
-def is_user_module(name: str | None) -> bool:
-    """Whether the functions of a module are user code."""
+def is_user_module(name: Any) -> bool:
+    """Whether the functions of a module are user code; what is compiled by Cython is not."""
+    if not isinstance(name, str | None) or (name or "").startswith("_cython_"):
+        return False
     top = (name or "__main__").partition(".")[0]
     return top == "__main__" or (top not in LIBRARIES and top not in sys.stdlib_module_names)
 

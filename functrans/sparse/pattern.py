@@ -240,9 +240,9 @@ def find_pattern(call: Call, order: int) -> Found:
     except ConcretizationError as error:
         what = str(error).partition(", but ")[0]
         raise ConcretizationError(
-            f"{what}, but {call.label} looks for the sparsity pattern. A pattern holds at all "
-            "points, so that it cannot depend on values: use np.where or ft.lax.cond in place of "
-            "Python's if, which keep the entries of both branches, or give the pattern: pattern=..."
+            f"{what}, but {call.label} looks for entries. A sparsity pattern holds at all points, "
+            "so that it cannot depend on values; use np.where or ft.lax.cond in place of Python's "
+            "if, which keep the entries of both branches, or give the pattern: pattern=..."
         ) from None
     sets = Sets(call.n_columns, call.label)
     deps = sets.arguments([aval.shape for aval in directions])
