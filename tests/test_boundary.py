@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import io
 import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
 import threading
 import traceback
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -366,3 +370,77 @@ def test_lines_are_found_past_other_libraries() -> None:
         ft.grad(lambda x: np.sum(reduce(lambda a, b: fnp.add(a, b), [x, np.ones(4)])))(X)
     with pytest.raises(UnsupportedOperationError, match=r"test_boundary\.py:\d+ \("):
         ft.grad(lambda x: np.vectorize(fnp.cross)(x, np.ones(3)))("x")
+
+
+def test_cells_are_named_as_jupyter_names_them(monkeypatch: Any) -> None:
+    """Of a shell that knows its cells; the next test has a real one, where there is one."""
+
+    class Shell:
+        compile: Any = None
+
+    class Compiler:
+        def format_code_name(self, name: str) -> tuple[str, str] | None:
+            return ("Cell", "In[12]") if name == "<cell>" else None
+
+    Shell.compile = Compiler()
+    module = types.ModuleType("IPython")
+    module.get_ipython = Shell  # type: ignore[attr-defined]  # as IPython has it
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    names: dict[str, Any] = {"np": np}
+    exec(compile("def f(x):\n    return np.sum(x + np.ones(4))", "<cell>", "exec"), names)
+    with pytest.raises(ShapeError, match=r"\(at Cell In\[12\], line 2 \(f\)\)"):
+        ft.grad(names["f"])(X)
+
+
+CELLS = {
+    "def relu(x):\n    return x if x > 0 else 0.0": "ft.jit(relu)(1.0)",
+    "def misfit(w):\n    return np.sum(np.ones((3, 4)) @ w)": "ft.grad(misfit)(X)",
+    "def square(x):\n    return x**2": "ft.grad(square)(X)",
+    "def double(n):\n    return 2.0 * n": "ft.grad(double)(3)",
+    "def zeros(n):\n    return np.zeros(n)": "ft.jit(zeros)(3)",
+    "def select(x):\n    return x[x > 0]": "ft.jit(select)(X)",
+    "def total(x):\n    return np.sum(x * 2.0)": "ft.grad(total)([1.0, 2.0])",
+    "kept = []\nft.jit(lambda x: kept.append(x) or x)(1.0)": "kept[0] + 1.0",
+    "def add(x, y):\n    return x + y": "ft.vmap(add)(X, np.ones(2))",
+    "def step(c, x):\n    return c + x": "ft.lax.scan(step, 0.0, X)",
+}
+"""The ten commonest mistakes: a cell, and the next one, which raises."""
+
+
+def test_tracebacks_are_short_in_a_kernel() -> None:
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    sources = ["import numpy as np\nimport functrans as ft\nX = np.ones(3)"]
+    sources += [source for pair in CELLS.items() for source in pair]
+    book = nbformat.v4.new_notebook(cells=list(map(nbformat.v4.new_code_cell, sources)))
+    before = os.environ["FUNCTRANS_TRACEBACK"]
+    os.environ["FUNCTRANS_TRACEBACK"] = "filtered"
+    try:
+        nbclient.NotebookClient(book, allow_errors=True, timeout=120).execute()
+    finally:
+        os.environ["FUNCTRANS_TRACEBACK"] = before
+    for i, cell in enumerate(book.cells[2::2]):
+        (error,) = [out for out in cell.outputs if out.output_type == "error"]
+        lines = re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback)).split("\n")
+        assert len(lines) <= 12, lines
+        assert any(f"In[{2 * i + 3}], line 1" in line for line in lines)
+        assert not any("functrans/" in line for line in lines)
+
+
+def test_tracebacks_are_short_in_a_script(tmp_path: Path) -> None:
+    head = "import numpy as np\nimport functrans as ft\nX = np.ones(3)\n"
+    for i, pair in enumerate(CELLS.items()):
+        file = tmp_path / f"mistake{i}.py"
+        file.write_text(head + "\n".join(pair))
+        printed = io.StringIO()
+        try:
+            exec(compile(file.read_text(), str(file), "exec"), {"__name__": "__main__"})
+        except Exception as error:
+            own = error.__traceback__
+            with contextlib.redirect_stderr(printed):
+                sys.__excepthook__(type(error), error, own and own.tb_next)
+        lines = printed.getvalue().splitlines()
+        assert 4 <= len(lines) <= 12, lines
+        assert f"mistake{i}.py" in printed.getvalue()
+        assert not any("functrans/" in line for line in lines)
