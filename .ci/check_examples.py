@@ -27,11 +27,10 @@ SCOPES = (
     ast.DictComp,
     ast.GeneratorExp,
 )
-PATHS = [str(ROOT), str(ROOT / "tests")]
 PYRIGHT = {
     "reportUnusedExpression": False,  # lines of a session
     "useLibraryCodeForTypes": False,  # what SciPy's defaults look like is no type
-    "extraPaths": PATHS,
+    "extraPaths": [str(ROOT), str(ROOT / "tests" / "typed")],
 }
 FENCE = re.compile(r"^```(?:python|pycon)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -107,6 +106,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         extract(directory)
+        (directory / "problems").symlink_to(ROOT / "tests" / "problems")
         config = directory / "pyrightconfig.json"
         config.write_text(json.dumps(PYRIGHT), encoding="utf-8")
         also = [str(path) for path in sorted((ROOT / "examples").glob("*.py"))]
@@ -115,7 +115,7 @@ def main() -> int:
         mypy += ["--cache-dir", str(ROOT / ".mypy_cache" / "examples"), ".", *also]
         pyright = [sys.executable, "-m", "pyright", "--project", str(config), ".", *also]
         pyright += [str(ROOT / "tests" / "typed"), "--pythonpath", sys.executable]
-        env = {**os.environ, "MYPYPATH": os.pathsep.join(PATHS)}
+        env = {**os.environ, "MYPYPATH": str(ROOT)}
         return max(
             subprocess.run(command, cwd=directory, env=env).returncode
             for command in (mypy, pyright)

@@ -298,14 +298,14 @@ def _public(namespace: str, frame: FrameType) -> tuple[str, str]:
     return name, _offered(ours, name)
 
 
-def _offered(ours: Any, *names: str) -> str:
+def _offered(ours: object, *names: str) -> str:
     """A path of names if functrans has it, else empty."""
     for name in names:
         ours = getattr(ours, name, None) if name else None
     return ".".join(names) if ours is not None else ""
 
 
-def _of_object(module: ModuleType, ours: Any, instance: Any, method: str) -> tuple[str, str]:
+def _of_object(module: ModuleType, ours: object, instance: object, method: str) -> tuple[str, str]:
     """The same where the function is a method."""
     kind = type(instance).__name__
     own = getattr(instance, "dist", instance)  # a distribution, where parameters are frozen

@@ -98,7 +98,7 @@ def stage(fun: Callable[..., Any], avals: Sequence[ShapedArray], name: str = "")
             )
     label = f"stage of {name_of(fun)}"
 
-    def flat(*args: Any) -> list[Any]:
+    def flat(*args: object) -> list[Any]:
         result = fun(*args)
         outs = result if isinstance(result, (tuple, list)) else (result,)
         return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
@@ -254,7 +254,7 @@ def transpose_jaxpr(jaxpr: Jaxpr, argnums: Positions = None) -> Jaxpr:
         return program
     avals = programs.select(programs.tangent_avals(jaxpr.in_avals), flags)
 
-    def with_zeros(*args: Any) -> list[Any]:
+    def with_zeros(*args: object) -> list[Any]:
         cts = evaluation.evaluate(program, args)
         return programs.spread(is_nonzero, cts, lambda i: zeros(avals[i]))
 
@@ -295,7 +295,7 @@ def batch_jaxpr(
     return programs.batch_jaxpr(jaxpr, extent, flags, True, axis_name)[0]
 
 
-def _program(who: str, jaxpr: Any) -> Jaxpr:
+def _program(who: str, jaxpr: object) -> Jaxpr:
     if not isinstance(jaxpr, Jaxpr):
         raise TypeError(
             f"{who}: expected a Jaxpr, got {type(jaxpr).__name__}; functrans.make_jaxpr(f)(*args) "

@@ -17,13 +17,14 @@ from functrans import pytrees as tree
 from functrans.core.arguments import canonical, leaf_description
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.ownership import own_array
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.primitives.movement import concatenate, split
 from functrans.primitives.structural import cast, reshape
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: object) -> tuple[Any, Callable[[Any], Any]]:
     """Put all leaves of a pytree into one vector.
 
     Args:
@@ -84,7 +85,7 @@ class _Unravel:
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype, ...]
 
-    def __call__(self, new: Any) -> Any:
+    def __call__(self, new: Array | complex) -> Any:
         """Turn a vector back into the pytree."""
         sizes = tuple(math.prod(shape) for shape in self.shapes)
         if shape_of(new) != (sum(sizes),):

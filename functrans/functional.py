@@ -56,7 +56,7 @@ def _as_tuple(who: str, name: str, values: Any) -> tuple[tuple[Any, ...], bool]:
     return tuple(checked), is_tuple
 
 
-def _check_result(who: str, result: Any) -> None:
+def _check_result(who: str, result: object) -> None:
     """Refuse results that are neither an array nor a tuple of arrays."""
     items = result if isinstance(result, tuple) else (result,)
     for item in items:
@@ -69,7 +69,7 @@ def _check_result(who: str, result: Any) -> None:
 
 
 def _record(
-    who: str, func: Callable[..., Any], inputs: Any
+    who: str, func: Callable[..., Any], inputs: object
 ) -> tuple[Recorded, tuple[Any, ...], bool, bool]:
     """Run a function under the recording trace; results must be an array or a tuple of arrays."""
     check_callable(f"functional.{who}", func)
@@ -480,7 +480,7 @@ def vhp(
 
 
 def _hessian_product(
-    who: str, func: Callable[..., Any], inputs: Any, v: Any, strict: bool
+    who: str, func: Callable[..., Any], inputs: object, v: Any, strict: bool
 ) -> tuple[Any, Any]:
     values, is_in_tuple = _as_tuple(who, "inputs", inputs)
     vectors = _vectors(who, "inputs", v, [aval_of(x) for x in values], is_in_tuple)

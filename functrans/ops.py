@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array, is_known, needs_size, value_of
@@ -19,7 +20,7 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives.indexing import scatter
 
 
-def _segments(name: str, op: str, data: Any, ids: Any, n: int | None, mode: Any) -> Any:
+def _segments(name: str, op: str, data: object, ids: object, n: int | None, mode: Any) -> Array:
     """Rows combined, those of one number with each other; the numbers are not sorted for it."""
     x, places = as_array(data), integers(ids)
     shape = shape_of(places)
@@ -39,7 +40,7 @@ def _segments(name: str, op: str, data: Any, ids: Any, n: int | None, mode: Any)
     return scatter(start, x, (places,), (0,), op, mode or "drop")
 
 
-def _neutral(op: str, dtype: np.dtype) -> Any:
+def _neutral(op: str, dtype: np.dtype) -> Array | complex:
     """What changes nothing."""
     if op in ("add", "multiply"):
         return dtype.type(op == "multiply")
@@ -52,8 +53,8 @@ def _neutral(op: str, dtype: np.dtype) -> Any:
 
 
 def segment_sum(
-    data: Any,
-    segment_ids: Any,
+    data: object,
+    segment_ids: object,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
@@ -88,8 +89,8 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any,
-    segment_ids: Any,
+    data: object,
+    segment_ids: object,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
@@ -106,8 +107,8 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any,
-    segment_ids: Any,
+    data: object,
+    segment_ids: object,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
@@ -126,8 +127,8 @@ def segment_max(
 
 
 def segment_min(
-    data: Any,
-    segment_ids: Any,
+    data: object,
+    segment_ids: object,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,

@@ -81,12 +81,12 @@ def _register_float0() -> None:
     )
 
 
-def is_float0(value: Any) -> bool:
+def is_float0(value: object) -> bool:
     """Whether a value is an array of dtype ``float0``."""
     return isinstance(value, np.ndarray) and value.dtype.kind == "V" and value.dtype == FLOAT0
 
 
-def fold_float0(tree: Any, shape: Callable[[Any], Any] = tuple) -> Any:
+def fold_float0(tree: object, shape: Callable[[Any], Any] = tuple) -> Any:
     """The tree with arrays of dtype ``float0`` as parts of its structure.
 
     Args:
@@ -101,7 +101,7 @@ def fold_float0(tree: Any, shape: Callable[[Any], Any] = tuple) -> Any:
     return _folded(flat, treedef, shape) if any(is_float0(leaf) for leaf in flat) else tree
 
 
-def flatten_folded(tree: Any) -> tuple[list[Any], Any]:
+def flatten_folded(tree: object) -> tuple[list[Any], Any]:
     """Leaves and structure of a pytree, with arrays of dtype ``float0`` in the structure."""
     flat, treedef = flatten(tree)
     if any(is_float0(leaf) for leaf in flat):
@@ -109,7 +109,7 @@ def flatten_folded(tree: Any) -> tuple[list[Any], Any]:
     return flat, treedef
 
 
-def _folded(flat: Sequence[Any], treedef: Any, shape: Callable[[Any], Any]) -> Any:
+def _folded(flat: Sequence[Any], treedef: object, shape: Callable[[Any], Any]) -> Any:
     _register_float0()
     return unflatten(
         treedef, [_Float0(shape(leaf.shape)) if is_float0(leaf) else leaf for leaf in flat]
@@ -134,7 +134,7 @@ def register_fields(
     names, static = tuple(names), tuple(static)
     asked = [(parameters or {}).get(name, name) for name in (*names, *static)]
 
-    def flatten_one(value: Any) -> tuple[Any, ...]:
+    def flatten_one(value: object) -> tuple[Any, ...]:
         kept = tuple([getattr(value, name) for name in static]) if static else None
         return tuple([getattr(value, name) for name in names]), kept, names
 
@@ -175,7 +175,7 @@ def _register_by_itself(cls: type) -> None:
         )
         return
 
-    def flatten_one(value: Any) -> tuple[Any, ...]:
+    def flatten_one(value: object) -> tuple[Any, ...]:
         names = tuple(sorted(vars(value)))
         return tuple([getattr(value, name) for name in names]), names, names
 
@@ -208,7 +208,7 @@ def is_registered(cls: type) -> bool:
     return _optree().register_pytree_node.get(cls, namespace=NAMESPACE) is not None
 
 
-def flatten(tree: Any) -> tuple[list[Any], Any]:
+def flatten(tree: object) -> tuple[list[Any], Any]:
     """Leaves and structure of a pytree.
 
     Args:
@@ -272,7 +272,7 @@ def unflatten(treedef: Any, leaves: Sequence[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
-def map(fun: Callable[..., Any], tree: Any, *rest: Any) -> Any:  # jax.tree.map's name
+def map(fun: Callable[..., Any], tree: Any, *rest: object) -> Any:  # jax.tree.map's name
     """Apply a function to corresponding leaves.
 
     Args:
@@ -299,17 +299,17 @@ def map(fun: Callable[..., Any], tree: Any, *rest: Any) -> Any:  # jax.tree.map'
     return unflatten(treedef, [fun(*row) for row in zip(*columns, strict=True)])
 
 
-def leaves(tree: Any) -> list[Any]:
+def leaves(tree: object) -> list[Any]:
     """The leaves of a pytree in order."""
     return flatten(tree)[0]
 
 
-def structure(tree: Any) -> Any:
+def structure(tree: object) -> Any:
     """The structure of a pytree."""
     return flatten(tree)[1]
 
 
-def key_paths(tree: Any, root: str) -> list[str]:
+def key_paths(tree: object, root: str) -> list[str]:
     """The key path of each leaf as Python would write it: ``args[0]['w']``."""
     if type(tree) in LEAF_TYPES:
         return [root]
@@ -341,7 +341,7 @@ def children_up_to(treedef: Any, tree: Any) -> list[Any]:
 
 
 def check_same(
-    expected: Any, received: Any, who: str, expected_name: str, received_name: str
+    expected: object, received: object, who: str, expected_name: str, received_name: str
 ) -> None:
     """Refuse two different structures.
 
@@ -355,7 +355,7 @@ def check_same(
         )
 
 
-def describe(treedef: Any) -> str:
+def describe(treedef: object) -> str:
     """A structure as text."""
     if treedef is LEAF:
         return "*"
@@ -386,7 +386,7 @@ def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list
     numbered = unflatten(treedef, list(range(len(numbers))))
     result: list[Any] = [None] * len(numbers)
 
-    def repeat(entry: Any, below: Any) -> None:
+    def repeat(entry: int | None, below: Any) -> None:
         """Give an entry to the leaves below it, wherever the tree's own order has them."""
         for number in leaves(below):
             result[number] = entry

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import pytrees as tree
 from functrans.core.arguments import name_of
@@ -84,7 +85,7 @@ def central_difference(
     return [(high - low) / (2 * step) for high, low in zip(*outs, strict=True)]
 
 
-def _wide(value: Any) -> np.ndarray:
+def _wide(value: ArrayLike) -> np.ndarray:
     """An array in double precision."""
     array = np.asarray(value)
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
@@ -253,10 +254,10 @@ def _derivative(
 ) -> Callable[..., tuple[Any, ...]]:
     """The derivative along a fixed direction, or pulled back from fixed cotangents."""
 
-    def pushed(*xs: Any) -> tuple[Any, ...]:
+    def pushed(*xs: ArrayLike) -> tuple[Any, ...]:
         return jvp(fun, xs, tuple(direction))[1]
 
-    def pulled(*xs: Any) -> tuple[Any, ...]:
+    def pulled(*xs: ArrayLike) -> tuple[Any, ...]:
         return vjp(fun, *xs)[1](cts)
 
     return pushed if mode == "fwd" else pulled

@@ -158,7 +158,9 @@ def _without_path(is_leaf: _Asked, takes_path: bool) -> _Asked:
     return asked
 
 
-def _flatten(function: Any, tree: Any, is_leaf: _Asked, takes_path: bool) -> Any:
+def _flatten(
+    function: Callable[..., Any], tree: object, is_leaf: _Asked, takes_path: bool
+) -> tuple[Any, ...]:
     """What a function of optree finds, which gives leaves second from the end."""
     found = function(tree, _without_path(is_leaf, takes_path), namespace=NAMESPACE)
     if register_met(found[-2]):
@@ -167,7 +169,7 @@ def _flatten(function: Any, tree: Any, is_leaf: _Asked, takes_path: bool) -> Any
 
 
 def flatten(
-    tree: Any, is_leaf: _Asked = None, *, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: _Asked = None, *, is_leaf_takes_path: bool = False
 ) -> tuple[list[Any], PyTreeDef]:
     """Leaves and structure of a pytree.
 
@@ -204,7 +206,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     return treedef.unflatten(leaves)
 
 
-def leaves(tree: Any, is_leaf: _Asked = None, *, is_leaf_takes_path: bool = False) -> list[Any]:
+def leaves(tree: object, is_leaf: _Asked = None, *, is_leaf_takes_path: bool = False) -> list[Any]:
     """The leaves of a pytree in order.
 
     Example:
@@ -214,7 +216,9 @@ def leaves(tree: Any, is_leaf: _Asked = None, *, is_leaf_takes_path: bool = Fals
     return flatten(tree, is_leaf, is_leaf_takes_path=is_leaf_takes_path)[0]
 
 
-def structure(tree: Any, is_leaf: _Asked = None, *, is_leaf_takes_path: bool = False) -> PyTreeDef:
+def structure(
+    tree: object, is_leaf: _Asked = None, *, is_leaf_takes_path: bool = False
+) -> PyTreeDef:
     """The structure of a pytree.
 
     Example:
@@ -286,8 +290,8 @@ def all(tree: Any, is_leaf: _Asked = None) -> bool:  # jax.tree.all's name
 
 def reduce(
     fun: Callable[[Any, Any], Any],
-    tree: Any,
-    initializer: Any = _NOT_GIVEN,
+    tree: object,
+    initializer: object = _NOT_GIVEN,
     is_leaf: _Asked = None,
 ) -> Any:
     """Fold the leaves from the left, beginning with the first one or a value.
@@ -309,9 +313,9 @@ def reduce(
 
 def reduce_associative(
     fun: Callable[[Any, Any], Any],
-    tree: Any,
+    tree: object,
     *,
-    identity: Any = _NOT_GIVEN,
+    identity: object = _NOT_GIVEN,
     is_leaf: _Asked = None,
 ) -> Any:
     """Fold the leaves in pairs, as a balanced tree of calls.
@@ -329,7 +333,7 @@ def reduce_associative(
             raise TypeError("tree.reduce_associative: a tree without leaves; give identity=")
         return identity
 
-    def folded(part: list[Any]) -> Any:
+    def folded(part: list[Any]) -> str:
         if len(part) == 1:
             return part[0]
         half = len(part) // 2
@@ -409,7 +413,7 @@ def all_leaves(values: Iterable[Any], is_leaf: _Asked = None) -> bool:
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: _Asked = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: _Asked = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
     """Pairs of key path and leaf, and the structure of a pytree.
 
@@ -425,7 +429,7 @@ def flatten_with_path(
 
 
 def leaves_with_path(
-    tree: Any, is_leaf: _Asked = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: _Asked = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
     """Pairs of key path and leaf.
 
@@ -438,8 +442,8 @@ def leaves_with_path(
 
 def map_with_path(
     fun: Callable[..., Any],
-    tree: Any,
-    *rest: Any,
+    tree: object,
+    *rest: object,
     is_leaf: _Asked = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
@@ -476,7 +480,7 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
       ("['w'][0]", 'w/0')
     """
 
-    def text(key: Any) -> str:
+    def text(key: object) -> str:
         if simple and isinstance(key, (DictKey, SequenceKey, GetAttrKey, FlattenedIndexKey)):
             (key,) = dataclasses.astuple(key)
         return str(key)
@@ -504,7 +508,7 @@ def _one_level(tree: Any) -> Any:
         ) from None
 
 
-def flatten_one_level(tree: Any) -> tuple[Any, Any]:
+def flatten_one_level(tree: object) -> tuple[Any, Any]:
     """The children of a container, and what belongs to its structure.
 
     Raises:
@@ -518,7 +522,7 @@ def flatten_one_level(tree: Any) -> tuple[Any, Any]:
     return found.children, found.metadata
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
+def flatten_one_level_with_keys(tree: object) -> tuple[list[tuple[Any, Any]], Any]:
     """Pairs of key and child of a container, and what belongs to its structure.
 
     Raises:
@@ -677,7 +681,7 @@ def register_pytree_with_keys(
     """
     checked = _checked(nodetype, flatten_with_keys, "pairs of key and child")
 
-    def flatten_one(value: Any) -> Any:
+    def flatten_one(value: object) -> Any:
         pairs, structural = checked(value)
         keys, children = zip(*pairs, strict=True) if pairs else ((), ())
         return children, structural, keys

@@ -26,7 +26,8 @@ avals caching deferred lowering source state
 analyses axes boundary primitive structs tapes
 jaxpr
 dispatch
-arguments ownership values
+values
+arguments ownership
 calling transformed
 """,
     "ir": """

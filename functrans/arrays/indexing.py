@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.arrays.masked import MaskedSelection, known_mask, selected
 from functrans.core.avals import PYTHON_SCALARS
 from functrans.core.dispatch import Tracer, dtype_of, shape_of, standing
 from functrans.core.source import here
+from functrans.core.values import Array, Operand
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
 from functrans.passes.staging import has_answer
 from functrans.primitives import elementwise as ew
@@ -63,7 +65,7 @@ class IndexPlan:
 # taking apart -----------------------------------------------------------------------------------
 
 
-def entries_of(index: Any, shape: Shape) -> list[Any]:
+def entries_of(index: object, shape: Shape) -> list[Any]:
     """The parts of an index: ints, slices, ``None``, arrays, tracers; ``...`` is filled in.
 
     Raises:
@@ -100,7 +102,7 @@ def _with_known_masks(parts: list[Any]) -> list[Any]:
     return [known_mask(part) if _is_traced_mask(part) else part for part in parts]
 
 
-def _is_full(part: Any) -> bool:
+def _is_full(part: Array | complex | slice) -> bool:
     return isinstance(part, slice) and part == _ALL
 
 
@@ -110,7 +112,7 @@ class _Apart:
     __slots__ = ()
 
 
-def is_mask(part: Any) -> bool:
+def is_mask(part: Array | complex | slice) -> bool:
     """Whether a part of an index is an array of booleans."""
     return isinstance(part, (np.ndarray, Tracer)) and part.dtype.kind == "b"
 
@@ -234,7 +236,7 @@ def plan_index(entries: list[Any], shape: Shape) -> IndexPlan:
     )
 
 
-def shape_of_index(part: Any) -> Shape:
+def shape_of_index(part: Array | complex) -> Shape:
     """Shape of an index array; a plain integer is a scalar."""
     return () if type(part) is int else shape_of(part)
 
@@ -250,7 +252,7 @@ def _check_broadcast(arrays: list[Any]) -> None:
         ) from None
 
 
-def _check_mask(mask: Any, shape: Shape, axis: int) -> None:
+def _check_mask(mask: Array, shape: Shape, axis: int) -> None:
     """Refuse a mask of other extents; one of extent 0 selects nothing of any axis, as in NumPy."""
     for i, extent in enumerate(mask.shape):
         if extent not in (0, shape[axis + i]):
@@ -260,7 +262,7 @@ def _check_mask(mask: Any, shape: Shape, axis: int) -> None:
             )
 
 
-def _with_scalar_masks(x: Any, entries: list[Any]) -> tuple[Any, list[Any]]:
+def _with_scalar_masks(x: Operand, entries: list[Any]) -> tuple[Any, list[Any]]:
     """Scalar booleans become index arrays of new axes of extent 1: ``[0]`` or ``[]``."""
     shape: list[int] = []
     rest = iter(shape_of(x))
@@ -282,11 +284,11 @@ def _scalar_masks(entries: list[Any]) -> bool:
     )
 
 
-def _is_traced_mask(part: Any) -> bool:
+def _is_traced_mask(part: Array | complex | slice) -> bool:
     return isinstance(part, Tracer) and part.dtype.kind == "b"
 
 
-def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
+def _traced_mask(entries: list[Any], x: Operand) -> tuple[Any, int] | None:
     """A traced mask among the parts of an index, and the axis where it begins."""
     masks = [part for part in entries if _is_traced_mask(part)]
     if not masks:
@@ -316,11 +318,11 @@ def _traced_mask(entries: list[Any], x: Any) -> tuple[Any, int] | None:
 # reading ----------------------------------------------------------------------------------------
 
 
-def _is_index_array(index: Any) -> bool:
+def _is_index_array(index: object) -> bool:
     return type(index) is np.ndarray and index.dtype.kind in "iu" and index.ndim > 0
 
 
-def index_value(x: Any, index: Any, mode: str = "raise", fill_value: Any = None) -> Any:
+def index_value(x: Any, index: object, mode: str = "raise", fill_value: object = None) -> Any:
     """``x[index]`` as NumPy, a copy.
 
     Args:
@@ -392,13 +394,13 @@ def _arrangement(steps: IndexPlan, shape: Shape) -> tuple[tuple[int, ...], Shape
 # writing ----------------------------------------------------------------------------------------
 
 
-def _product_of_writes(x: Any, entries: list[Any], value: Any, mode: str) -> Any:
+def _product_of_writes(x: Operand, entries: list[Any], value: Operand, mode: str) -> Array:
     """Ones with values multiplied in at an index: what ``divide`` and ``power`` are made of."""
     ones = np.ones(shape_of(x), np.result_type(dtype_of(x), dtype_of(value)))
     return _written(ones, entries, value, "multiply", mode, False)
 
 
-def _lone_mask(entries: list[Any]) -> Any:
+def _lone_mask(entries: list[Any]) -> Array | None:
     """The plain mask of an index that is nothing else, or ``None``."""
     parts = [part for part in entries if not _is_full(part)]
     if len(parts) == 1 and type(parts[0]) is np.ndarray and parts[0].dtype.kind == "b":
@@ -420,7 +422,7 @@ _SCATTER = {"set": "set", "add": "add", "multiply": "multiply", "min": "minimum"
 
 def updated(
     x: Any,
-    index: Any,
+    index: object,
     value: Any,
     op: str = "set",
     mode: str = "raise",
@@ -450,7 +452,7 @@ def updated(
 
 
 def _written(
-    x: Any, entries: list[Any], value: Any, op: str, mode: str, unique_indices: bool
+    x: Any, entries: list[Any], value: Operand, op: str, mode: str, unique_indices: bool
 ) -> Any:
     """``updated`` for an index taken apart."""
     shape, dtype = shape_of(x), dtype_of(x)
@@ -497,7 +499,7 @@ def _written(
     return new if steps.cut is None else slice_update(x, new, steps.cut)
 
 
-def _converted(value: Any, op: str, dtype: np.dtype) -> Any:
+def _converted(value: Array | complex, op: str, dtype: np.dtype) -> Any:
     """A value in the dtype of the array, in which all but the writing of it is computed."""
     own = dtype_of(value)
     if op == "set" or own == dtype:
@@ -513,7 +515,7 @@ def _converted(value: Any, op: str, dtype: np.dtype) -> Any:
     return cast(value, dtype)
 
 
-def check_storable(value: Any, dtype: np.dtype) -> None:
+def check_storable(value: Operand, dtype: np.dtype) -> None:
     """Refuse to store a value where its kind would be lost.
 
     That is complex in real, and for traced values floating in integer too.
@@ -543,7 +545,7 @@ def as_value(value: Any) -> Any:
     return plain_array(value)
 
 
-def plain_array(x: Any, dtype: Any = None) -> np.ndarray:
+def plain_array(x: Any, dtype: DTypeLike | None = None) -> np.ndarray:
     """A value that holds no tracer as an array of numbers.
 
     Raises:
@@ -575,14 +577,14 @@ def plain_array(x: Any, dtype: Any = None) -> np.ndarray:
     return array
 
 
-def _slot(x: Any, steps: IndexPlan) -> Shape:
+def _slot(x: Operand, steps: IndexPlan) -> Shape:
     """The shape ``S + rest`` that an index selects."""
     shape = shape_of(x)
     s = np.broadcast_shapes(*map(shape_of_index, steps.arrays))
     return s + tuple([n for axis, n in enumerate(shape) if axis not in steps.axes])
 
 
-def fitted(value: Any, shape: Shape, *, is_gathered: bool = False) -> Any:
+def fitted(value: Operand, shape: Shape, *, is_gathered: bool = False) -> Array:
     """A value broadcast to a shape; extra leading axes of extent 1 go, as in NumPy.
 
     Args:

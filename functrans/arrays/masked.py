@@ -21,10 +21,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import pytrees as tree
 from functrans.core.dispatch import Tracer, dtype_of, shape_of, standing
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ConcretizationError, ShapeError
 from functrans.passes.staging import has_answer
 from functrans.primitives import elementwise as ew
@@ -45,20 +47,20 @@ class MaskedSelection:
     __slots__ = ("array", "axis", "key", "known", "mask")
     __array_priority__ = 2000.0
 
-    def __init__(self, array: Any, mask: Tracer, axis: int, key: Any = None) -> None:
+    def __init__(self, array: Array, mask: Tracer, axis: int, key: Any = None) -> None:
         self.array = array._twin() if isinstance(array, Tracer) else array
         self.mask = mask._twin()  # what is written to either later is not seen here
         self.axis = axis
         self.known: Any = None
         self.key = _key(mask) if key is None else key
 
-    def wide_mask(self) -> Any:
+    def wide_mask(self) -> Array:
         """The mask with axes of extent 1 for the axes behind it."""
         own = shape_of(self.mask)
         behind = len(shape_of(self.array)) - self.axis - len(own)
         return reshape(self.mask, own + (1,) * behind)
 
-    def aligned(self, value: Any) -> Any:
+    def aligned(self, value: object) -> Any:
         """A value that meets the selection, so that it broadcasts against the whole array.
 
         Raises:
@@ -124,7 +126,7 @@ class MaskedSelection:
             "specialize=True."
         )
 
-    def _apply(self, function: Callable[..., Any], *operands: Any) -> Any:
+    def _apply(self, function: Callable[..., Any], *operands: object) -> MaskedSelection:
         selections = [x for x in operands if isinstance(x, MaskedSelection)]
         needs_elements = any(x.known is not None for x in selections)
         if not needs_elements:
@@ -143,19 +145,21 @@ class MaskedSelection:
             )
         return MaskedSelection(function(*values), self.mask, self.axis, self.key)
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: MaskedSelection, **options: object
+    ) -> Any:
         """Ufuncs act elementwise."""
         if method != "__call__" or options or ufunc.nout != 1 or ufunc.signature is not None:
             inputs, options = _known((inputs, options), f"given to numpy.{ufunc.__name__}")
             return getattr(ufunc, method)(*inputs, **options)
         return self._apply(ufunc, *inputs)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, function: Any, types: object, args: Any, kwargs: Any) -> Any:
         """Other functions need to know what is selected."""
         args, kwargs = _known((args, kwargs), f"given to numpy.{function.__name__}")
         return function(*args, **kwargs)
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: object = None) -> Any:
         """Of a selection of integers or booleans that are known; else refused."""
         return self.selection("converted to a plain array").__array__(dtype, copy)
 
@@ -164,7 +168,7 @@ class MaskedSelection:
         """That of the array."""
         return dtype_of(self.array)
 
-    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
+    def astype(self, dtype: np.dtype, *args: Any, **options: Any) -> Any:
         """The elements in another dtype; as of an array."""
         if self.known is not None:
             return self.known.astype(dtype, *args, **options)
@@ -179,7 +183,7 @@ class MaskedSelection:
     def __len__(self) -> int:
         return len(self.selection("asked for its length"))
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Array | complex) -> Any:
         return self.selection("indexed")[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -211,7 +215,7 @@ def known_mask(mask: Any) -> np.ndarray:
     return np.asarray(mask._concrete("index()"), bool)
 
 
-def _known(values: Any, what: str) -> Any:
+def _known(values: object, what: str) -> Any:
     """Values with the selected elements in place of selections, in lists and tuples, too."""
     return tree.map(lambda x: x.selection(what) if isinstance(x, MaskedSelection) else x, values)
 
@@ -228,14 +232,14 @@ def _operator(function: Callable[..., Any]) -> tuple[Any, Any]:
     def forward(self: MaskedSelection, other: Any) -> Any:
         return self._apply(function, self, other)
 
-    def reflected(self: MaskedSelection, other: Any) -> Any:
+    def reflected(self: MaskedSelection, other: int) -> MaskedSelection:
         return self._apply(function, other, self)
 
     return forward, reflected
 
 
 def _in_place(function: Callable[..., Any]) -> Callable[[Any, Any], Any]:
-    def apply(self: MaskedSelection, other: Any) -> Any:
+    def apply(self: MaskedSelection, other: Array | complex) -> Any:
         result = self._apply(function, self, other)
         if not isinstance(result, MaskedSelection):
             own = self.selection("written to")
@@ -301,7 +305,7 @@ _OF_KNOWN: dict[str, Callable[..., Any]] = {
 
 
 def _of_known(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: MaskedSelection, *args: Any) -> Any:
+    def method(self: MaskedSelection, *args: object) -> Any:
         return function(self.selection(f"given to Python's {name}"), *args)
 
     return method

@@ -20,6 +20,7 @@ import numpy as np
 
 from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.gather_scatter import accumulate_p
@@ -84,7 +85,7 @@ class SparseArray:
         """The transpose, of the same arrays."""
         return self.T
 
-    def with_data(self, data: Any) -> SparseArray:
+    def with_data(self, data: Array) -> SparseArray:
         """Other entries at the same places.
 
         Raises:
@@ -111,26 +112,26 @@ class SparseArray:
             places = places[::-1]
         return bind(accumulate_p, self.data, *places, shape=self.shape, axes=(0, 1), mode="clip")[0]
 
-    def dot(self, other: Any) -> Any:
+    def dot(self, other: Array) -> Any:
         """The product with a dense vector or matrix."""
         return matmul(self, other)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: Array) -> Any:
         """The product with a dense vector or matrix."""
         return matmul(self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: Array) -> Any:
         """The product of a dense vector or matrix with this one."""
         return matmul(other, self)
 
-    def _not_a_number(self, other: Any) -> UnsupportedOperationError:
+    def _not_a_number(self, other: Array | complex) -> UnsupportedOperationError:
         return UnsupportedOperationError(
             f"{self!r} meets an operand of shape {np.shape(other)} elementwise{here()}; only "
             "numbers are supported: multiply its entries (A.with_data(A.data * v)), or use A @ x "
             "for products with vectors"
         )
 
-    def __mul__(self, other: Any) -> SparseArray:
+    def __mul__(self, other: int) -> SparseArray:
         """The product with a number.
 
         Raises:
@@ -142,7 +143,7 @@ class SparseArray:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> SparseArray:
+    def __truediv__(self, other: int) -> SparseArray:
         """The quotient by a number."""
         if is_sparse(other) or np.ndim(other):
             raise self._not_a_number(other)
@@ -178,7 +179,7 @@ _ANSWERS = {
 }
 
 
-def answer_to_scipy(frame: Any, x: Any) -> Any:
+def answer_to_scipy(frame: Any, x: Operand) -> Array | None:
     """What ``x.__array__()`` returns to a product of SciPy's that asks whether ``x`` is an array.
 
     Args:
@@ -235,7 +236,7 @@ def as_sparse(x: Any) -> SparseArray:
     return SparseArray(x.data[:nnz], x.indices[:nnz], x.indptr, shape, x.format)
 
 
-def compressed(arrays: Any, shape: Any, layout: str) -> SparseArray:
+def compressed(arrays: object, shape: Any, layout: str) -> SparseArray:
     """The matrix of ``(data, indices, indptr)``.
 
     Raises:
@@ -308,7 +309,7 @@ def matmul(a: Any, b: Any) -> Any:
     return matrix_transpose(out) if ndim > 1 else out
 
 
-def _left(a: SparseArray, x: Any, shapes: tuple[Any, Any]) -> Any:
+def _left(a: SparseArray, x: Operand, shapes: tuple[Any, Any]) -> Array:
     """``a @ x``.
 
     Args:

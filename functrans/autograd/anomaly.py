@@ -223,7 +223,7 @@ class _Watch:
         return _no_check if self.other is None else getattr(self.other, name)
 
 
-def _no_check(*_: Any) -> None:
+def _no_check(*_: object) -> None:
     """What other operations are checked for: nothing."""
 
 

@@ -87,7 +87,7 @@ def _place(x: Any) -> Any:
     return GraphNode(OUTPUT, {"index": index}, None, (node,), aval.shape, aval.dtype, None)
 
 
-def _checked_inputs(inputs: Any, name: str) -> tuple[Any, ...]:
+def _checked_inputs(inputs: object, name: str) -> tuple[Any, ...]:
     """The tensors and edges that gradients are wanted of."""
     given = _many(inputs)
     if not given:
@@ -205,10 +205,10 @@ def _batch_size(gradients: Sequence[Any]) -> int:
 
 def backward(
     tensors: Any,
-    grad_tensors: Any = None,
+    grad_tensors: object = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: object = None,
 ) -> None:
     """Add the gradients of leaves to their ``.grad``.
 
@@ -254,9 +254,9 @@ def backward(
 
 
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: object,
+    inputs: object,
+    grad_outputs: object = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     only_inputs: bool = True,

@@ -385,13 +385,13 @@ def _line() -> str:
 
 def checkpoint(
     function: Callable[..., Any],
-    *args: Any,
+    *args: object,
     use_reentrant: bool | None = None,
     context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
     early_stop: bool = True,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Call a function and store none of its intermediate tensors: the backward pass runs it again.
 
@@ -475,7 +475,9 @@ def checkpoint(
         modes.update()
 
 
-def _of_traced(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _of_traced(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Tensor:
     """The call under a functional transform: the transform of functions of arrays.
 
     What is no tensor in the result is that of the one call that is traced.
@@ -484,7 +486,7 @@ def _of_traced(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     plain: list[Any] = []
     treedefs: list[Any] = []
 
-    def of_tensors(*tensors: Any) -> Any:
+    def of_tensors(*tensors: object) -> list[Tensor]:
         full = list(args)
         for i, tensor in zip(places, tensors, strict=True):
             full[i] = tensor
@@ -503,8 +505,12 @@ def _of_traced(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
 
 
 def checkpoint_sequential(
-    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
-) -> Any:
+    functions: Any,
+    segments: int,
+    input: object,
+    use_reentrant: bool | None = None,
+    **kwargs: object,
+) -> Tensor:
     """Call functions one after the other, in segments that are checkpointed; the last one is not.
 
     Args:

@@ -27,6 +27,7 @@ from functrans.autograd.modes import enable_grad, entered, modes
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 from functrans.core.boundary import warn
+from functrans.core.values import Array
 
 _SEED = 20240229
 
@@ -346,7 +347,7 @@ class _Run:
         """One random direction per input and output."""
         rng = np.random.default_rng(_SEED)
 
-        def random_like(x: Any) -> Any:
+        def random_like(x: Any) -> Array:
             value = rng.uniform(-1.0, 1.0, x.shape)
             if x.dtype.kind == "c":
                 value = value + 1j * rng.uniform(-1.0, 1.0, x.shape)
@@ -576,7 +577,7 @@ def gradcheck(
 def gradgradcheck(
     func: Callable[..., Any],
     inputs: Any,
-    grad_outputs: Any = None,
+    grad_outputs: object = None,
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,

@@ -102,13 +102,13 @@ def tensors_of(
         yield tensors, functools.partial(value_in, trace)
 
 
-def _writable(value: Any) -> np.ndarray:
+def _writable(value: object) -> np.ndarray:
     """An array that the user's code may write to."""
     array: np.ndarray = np.asarray(value)
     return array if array.flags.writeable else array.copy()
 
 
-def value_in(trace: Any, x: Any) -> Any:
+def value_in(trace: object, x: Any) -> Any:
     """The value of a tensor of a trace, or of a constant; other tensors as they are."""
     if not isinstance(x, Tensor):
         return x
@@ -129,7 +129,7 @@ def backward_on_traced(
     present = [i for i, value in enumerate(values) if value is not None]
     found: list[bool] = []
 
-    def one(*given: Any) -> list[Any]:
+    def one(*given: object) -> list[Any]:
         slots: list[Any] = [None] * len(values)
         for i, value in zip(present, given, strict=True):
             slots[i] = value
@@ -314,11 +314,11 @@ class _Traced:
             full[i] = tensor
         return full
 
-    def note(self, ctx: Any, args: Sequence[Any], outs: Sequence[Any], many: bool) -> None:
+    def note(self, ctx: object, args: Sequence[Any], outs: Sequence[Any], many: bool) -> None:
         """Note what a run returned and saved."""
         self.layout = _Layout(ctx, [args[i] for i in self.positions], outs, many)
 
-    def run(self, *leaves: Any) -> list[Any]:
+    def run(self, *leaves: object) -> list[Any]:
         """``forward`` itself, at the lowest level: values of tensor results, then further ones."""
         with tensors_of(self.cls.__name__, leaves) as (tensors, value_in):
             ctx = self.rules.new_context(self.cls)
@@ -334,7 +334,7 @@ class _Traced:
             kept = [out for out in outs if isinstance(out, Tensor)] + self.layout.finished()
             return [value_in(x) for x in kept]
 
-    def call(self, *leaves: Any) -> list[Any]:
+    def call(self, *leaves: object) -> list[Any]:
         """The call at the level of its arguments."""
         trace = owner(leaves)
         if trace is None:
@@ -354,7 +354,7 @@ class _Traced:
         """The call on permanent tensors, recorded as any other."""
         extra: list[Any] = []
 
-        def note(ctx: Any, args: Sequence[Any], outs: Sequence[Any]) -> None:
+        def note(ctx: object, args: Sequence[Any], outs: Sequence[Any]) -> None:
             self.note(ctx, args, outs, True)
             assert self.layout is not None
             extra.extend(self.layout.finished())
@@ -451,7 +451,7 @@ class _Traced:
             result = self.cls.jvp(ctx, *[own.get(i) for i in range(len(self.args))])
             return [value_in(dot) for dot in self._checked_tangents(result, static)]
 
-    def _checked_tangents(self, result: Any, static: _Static) -> list[Any]:
+    def _checked_tangents(self, result: object, static: _Static) -> list[Any]:
         """Tangents of the results, zero for further ones."""
         layout = static.layout
         items = result if isinstance(result, tuple) else (result,)
@@ -541,14 +541,14 @@ class _Static:
 
 
 def _named(function: Callable[..., Any], cls: Any) -> Callable[..., Any]:
-    def run(*leaves: Any) -> Any:
+    def run(*leaves: object) -> Any:
         return function(*leaves)
 
     run.__name__ = run.__qualname__ = cls.__name__
     return run
 
 
-def apply_traced(rules: Rules, cls: Any, args: Sequence[Any]) -> Any:
+def apply_traced(rules: Rules, cls: Any, args: Sequence[Any]) -> Tensor:
     """Call a function on tensors of a transform, or on traced arrays.
 
     Args:

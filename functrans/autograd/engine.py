@@ -274,7 +274,7 @@ class Pass:
                 i, hook = note.result, note.value
                 gradients[i] = self._replaced(hook, hook(gradients[i]), gradients[i])
 
-    def _replaced(self, hook: Any, result: Any, gradient: Any) -> Any:
+    def _replaced(self, hook: Any, result: Any, gradient: Any) -> Tensor | None:
         """The gradient after a hook.
 
         Raises:
@@ -326,7 +326,7 @@ def run_backward(
     keeps: bool,
     records: bool,
     size: int | None = None,
-    trace: Any = PERMANENT,
+    trace: object = PERMANENT,
 ) -> list[Any]:
     """Pull gradients back through the graph.
 
@@ -370,7 +370,7 @@ def _one_by_one(
     keeps: bool,
     records: bool,
     size: int,
-    trace: Any,
+    trace: object,
 ) -> list[Any]:
     """A batch of gradients, one after the other: hooks see gradients without the batch axis."""
     passes = [
@@ -461,7 +461,7 @@ def _is_met(node: Any) -> bool:
 _SILENT = frozenset({When.NEVER, When.READ, When.FAILED})
 
 
-def _name(hook: Any) -> str:
+def _name(hook: object) -> str:
     return str(getattr(hook, "__name__", type(hook).__name__))
 
 

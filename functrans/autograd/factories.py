@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.autograd.methods.rows import check_tensor, drawn, drawn_with, plain, refuse_out
 from functrans.autograd.methods.shaping import extents
@@ -34,7 +35,7 @@ _INT64 = np.dtype(np.int64)
 # data --------------------------------------------------------------------------------------------
 
 
-def _plain_data(data: Any) -> tuple[Any, bool]:
+def _plain_data(data: object) -> tuple[Any, bool]:
     """Nested data with arrays in place of tensors, and whether anything in it has a dtype."""
     if isinstance(data, Tensor):
         return np.asarray(plain(data)), True
@@ -64,7 +65,7 @@ def _ragged(data: Any) -> ValueError | None:
     return None
 
 
-def array_of(data: Any, dtype: Any, default: np.dtype) -> np.ndarray:
+def array_of(data: object, dtype: DTypeLike | None, default: np.dtype) -> np.ndarray:
     """Data as an array of their own.
 
     Args:
@@ -148,7 +149,12 @@ class Factories:
     # data
 
     def tensor(
-        self, data: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
+        self,
+        data: object,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool = False,
+        **_: object,
     ) -> Tensor:
         """A tensor with a copy of data.
 
@@ -185,7 +191,7 @@ class Factories:
         result._follows = self.follows_torch
         return result
 
-    def as_tensor(self, data: Any, dtype: Any = None, **_: Any) -> Tensor:
+    def as_tensor(self, data: object, dtype: DTypeLike | None = None, **_: object) -> Tensor:
         """Data as a tensor: without a copy for tensors and arrays of the dtype."""
         if isinstance(data, Tensor):
             return data if dtype is None else data.to(np.dtype(dtype))
@@ -195,12 +201,12 @@ class Factories:
 
     def asarray(
         self,
-        obj: Any,
+        obj: object,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         copy: bool | None = None,
         requires_grad: bool = False,
-        **_: Any,
+        **_: object,
     ) -> Tensor:
         """Data as a tensor; with ``copy`` in memory of its own."""
         result = self.tensor(obj, dtype=dtype) if copy else self.as_tensor(obj, dtype)
@@ -227,7 +233,7 @@ class Factories:
         return result
 
     def scalar_tensor(
-        self, s: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
+        self, s: object, *, dtype: DTypeLike | None = None, requires_grad: bool = False, **_: object
     ) -> Tensor:
         """A number as a tensor, floating by default."""
         return self.made(np.array(s, dtype or self.default()), requires_grad)
@@ -249,11 +255,11 @@ class Factories:
     def zeros(
         self,
         *sizes: Any,
-        size: Any = None,
-        dtype: Any = None,
+        size: object = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """Zeros."""
         refuse_out("zeros", out)
@@ -263,11 +269,11 @@ class Factories:
     def ones(
         self,
         *sizes: Any,
-        size: Any = None,
-        dtype: Any = None,
+        size: object = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: Tensor | None = None,
+        **_: object,
     ) -> Tensor:
         """Ones."""
         refuse_out("ones", out)
@@ -277,11 +283,11 @@ class Factories:
     def empty(
         self,
         *sizes: Any,
-        size: Any = None,
-        dtype: Any = None,
+        size: object = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """A tensor whose elements are not set: zeros."""
         refuse_out("empty", out)
@@ -289,7 +295,13 @@ class Factories:
         return self.made(np.zeros(shape, dtype or self.default()), requires_grad)
 
     def empty_strided(
-        self, size: Any, stride: Any, *, dtype: Any = None, requires_grad: bool = False, **_: Any
+        self,
+        size: Any,
+        stride: Any,
+        *,
+        dtype: DTypeLike | None = None,
+        requires_grad: bool = False,
+        **_: object,
     ) -> Tensor:
         """A tensor of a layout whose elements are not set: zeros."""
         kind = np.dtype(dtype or self.default())
@@ -304,10 +316,10 @@ class Factories:
         size: Any,
         fill_value: Any,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """A tensor of one number; its dtype is that of the number."""
         refuse_out("full", out)
@@ -326,10 +338,10 @@ class Factories:
         n: int,
         m: int | None = None,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """The identity matrix.
 
@@ -347,10 +359,10 @@ class Factories:
         end: Any = None,
         step: Any = 1,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """Numbers from ``start`` up to but not including ``end``: int64 if all are integers.
 
@@ -378,10 +390,10 @@ class Factories:
         end: Any,
         step: Any = 1,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """Numbers from ``start`` up to and including ``end``."""
         refuse_out("range", out)
@@ -395,10 +407,10 @@ class Factories:
         end: Any,
         steps: int,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """Numbers at even distances, both ends included.
 
@@ -418,10 +430,10 @@ class Factories:
         steps: int,
         base: float = 10.0,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """Powers of a base, whose exponents have even distances."""
         refuse_out("logspace", out)
@@ -442,9 +454,9 @@ class Factories:
         self,
         input: Tensor,  # torch's name
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        **_: Any,
+        **_: object,
     ) -> Tensor:
         """Zeros with the extents, dtype and layout of another tensor."""
         check_tensor("zeros_like", input)
@@ -455,9 +467,9 @@ class Factories:
         self,
         input: Tensor,  # torch's name
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        **_: Any,
+        **_: object,
     ) -> Tensor:
         """Ones with the extents, dtype and layout of another tensor."""
         check_tensor("ones_like", input)
@@ -468,9 +480,9 @@ class Factories:
         self,
         input: Tensor,  # torch's name
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        **_: Any,
+        **_: object,
     ) -> Tensor:
         """A tensor like another one whose elements are not set: zeros."""
         check_tensor("empty_like", input)
@@ -479,11 +491,11 @@ class Factories:
     def full_like(
         self,
         input: Tensor,  # torch's name
-        fill_value: Any,
+        fill_value: object,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        **_: Any,
+        **_: object,
     ) -> Tensor:
         """One number with the extents, dtype and layout of another tensor."""
         check_tensor("full_like", input)
@@ -492,7 +504,7 @@ class Factories:
 
     # random numbers
 
-    def _floating(self, name: str, dtype: Any) -> np.dtype:
+    def _floating(self, name: str, dtype: DTypeLike | None) -> np.dtype:
         kind = np.dtype(dtype or self.default())
         if kind.kind in "iub":
             raise NotImplementedError(f"\"{name}\" not implemented for '{torch_kind(kind)}'")
@@ -500,13 +512,13 @@ class Factories:
 
     def rand(
         self,
-        *sizes: Any,
-        size: Any = None,
+        *sizes: object,
+        size: object = None,
         generator: Generator | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """Random numbers, uniform in [0, 1)."""
         refuse_out("rand", out)
@@ -516,13 +528,13 @@ class Factories:
 
     def randn(
         self,
-        *sizes: Any,
-        size: Any = None,
+        *sizes: object,
+        size: object = None,
         generator: Generator | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """Random numbers of the normal distribution."""
         refuse_out("randn", out)
@@ -568,10 +580,10 @@ class Factories:
         n: int,
         *,
         generator: Generator | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """The integers below ``n`` in random order."""
         refuse_out("randperm", out)
@@ -588,9 +600,9 @@ class Factories:
         input: Tensor,  # torch's name
         *,
         generator: Generator | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        **_: Any,
+        **_: object,
     ) -> Tensor:
         """Random numbers, uniform in [0, 1), with extents and dtype of another tensor."""
         check_tensor("rand_like", input)
@@ -606,9 +618,9 @@ class Factories:
         input: Tensor,  # torch's name
         *,
         generator: Generator | None = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        **_: Any,
+        **_: object,
     ) -> Tensor:
         """Random numbers of the normal distribution, with extents and dtype of another tensor."""
         check_tensor("randn_like", input)
@@ -625,9 +637,9 @@ class Factories:
         low: int,
         high: int | None = None,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        **_: Any,
+        **_: object,
     ) -> Tensor:
         """Random integers in [low, high), with extents and dtype of another tensor."""
         check_tensor("randint_like", input)
@@ -642,9 +654,9 @@ class Factories:
         size: Any = None,
         *,
         generator: Generator | None = None,
-        dtype: Any = None,
-        out: Any = None,
-        **_: Any,
+        dtype: DTypeLike | None = None,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         """Random numbers of normal distributions.
 

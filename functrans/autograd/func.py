@@ -99,7 +99,7 @@ def grad(
     """
 
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: object, **kwargs: object) -> Any:
         result, value = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
         return (result, value[1]) if has_aux else result
 
@@ -131,7 +131,7 @@ def grad_and_value(
     numbers = argument_numbers(argnums)
 
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
-    def gradient_and_value(*args: Any, **kwargs: Any) -> Any:
+    def gradient_and_value(*args: Any, **kwargs: object) -> tuple[Any, ...]:
         check_argnums(numbers, args)
         value, gradient = transformed(
             lambda f: reverse.value_and_grad(f, numbers, has_aux),
@@ -146,7 +146,7 @@ def grad_and_value(
     return gradient_and_value
 
 
-def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function of tensors and return its pullback.
 
     Args:
@@ -175,7 +175,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         on_values, *tree.map(as_given, primals), has_aux=has_aux
     )
 
-    def pullback(cotangents: Any, retain_graph: Any = None, create_graph: Any = None) -> Any:
+    def pullback(
+        cotangents: object, retain_graph: object = None, create_graph: object = None
+    ) -> Any:
         """Pull cotangents of the result back; the flags are accepted and not needed."""
         given = tree.map(conjugated, tree.map(as_given, cotangents))
         with watching():
@@ -188,7 +190,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
 def jvp(
     func: Callable[..., Any],
     primals: Any,
-    tangents: Any,
+    tangents: object,
     *,
     strict: bool = False,
     has_aux: bool = False,
@@ -232,7 +234,7 @@ def jvp(
     given, directions = tree.map(as_given, (primals, tangents))
     on_values.takes_writes = True
 
-    def with_writes(*args: Any) -> Any:
+    def with_writes(*args: object) -> Any:
         """The writes beside the result: they have tangents, too."""
         result, written = _dependent(on_values, has_aux)(*args) if strict else on_values(*args)
         return ((result[0], written), result[1]) if has_aux else (result, written)
@@ -248,7 +250,7 @@ def jvp(
 def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:
     """A function that refuses results which do not depend on its arguments."""
 
-    def function(*args: Any) -> Any:
+    def function(*args: object) -> Any:
         traces = {leaf._trace for leaf in tree.leaves(args) if isinstance(leaf, PushingTracer)}
         result, written = on_values(*args)
         for leaf in tree.leaves(result[0] if has_aux else result):
@@ -263,7 +265,7 @@ def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:
     return function
 
 
-def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(func: Callable[..., Any], *primals: object) -> tuple[Any, Callable[..., Any]]:
     """Evaluate a function of tensors and return its derivative there as a linear function.
 
     Args:
@@ -288,7 +290,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     on_values = OnValues(func, primals, {}, direction="forward", check=check)
     out, push = forward.linearize(on_values, *tree.map(as_given, primals))
 
-    def pushforward(*tangents: Any) -> Any:
+    def pushforward(*tangents: object) -> Any:
         """Push tangents of the primals forward."""
         return on_values.results(push(*tree.map(as_given, tangents)))
 
@@ -394,12 +396,12 @@ def jacfwd(
     def transform(f: OnValues) -> Callable[..., Any]:
         f.takes_writes = True
 
-        def with_writes(*args: Any, **kwargs: Any) -> Any:
+        def with_writes(*args: Any, **kwargs: object) -> Any:
             result, written = f(*args, **kwargs)
             out, aux = result if has_aux else (result, None)
             return out, (aux, written)
 
-        def with_aux(*args: Any, **kwargs: Any) -> Any:
+        def with_aux(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
             found, (aux, written) = jacobian.jacfwd(with_writes, numbers, has_aux=True)(
                 *args, **kwargs
             )
@@ -408,7 +410,7 @@ def jacfwd(
         return with_aux
 
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
-    def drawing(*args: Any, **kwargs: Any) -> Any:
+    def drawing(*args: Any, **kwargs: object) -> Tensor:
         with entered({"batches": (*modes.batches, BatchLevel(randomness))}):
             return func(*args, **kwargs)
 
@@ -440,7 +442,7 @@ def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Cal
 # values -------------------------------------------------------------------------------------------
 
 
-def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
+def debug_unwrap(tensor: object, *, recurse: bool = True) -> Any:
     """The value that a tensor of a transform stands for.
 
     Args:

@@ -58,7 +58,7 @@ def vmap(
     check_chunk("vmap", chunk_size)
 
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
-    def vmapped(*args: Any, **kwargs: Any) -> Any:
+    def vmapped(*args: Any, **kwargs: object) -> Any:
         name = name_of(func)
         size = _check_mapped(name, in_dims, args)
 
@@ -71,7 +71,7 @@ def vmap(
                     )
 
         @functools.wraps(func, assigned=("__name__",), updated=())
-        def one(lane: Any, *own: Any) -> Any:
+        def one(lane: object, *own: Any) -> Any:
             level = BatchLevel(randomness, size, lane)
             with entered({"batches": (*modes.batches, level)}):
                 return func(*own, **kwargs)  # keywords are not mapped

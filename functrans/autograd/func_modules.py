@@ -70,7 +70,7 @@ def _slots(module: Any) -> dict[str, tuple[Any, str, Any]]:
 
 @contextmanager
 def _exchanged(
-    module: Any, given: Mapping[str, Any], tie_weights: bool, strict: bool
+    module: object, given: Mapping[str, Any], tie_weights: bool, strict: bool
 ) -> Iterator[None]:
     """Other tensors in a module, for a ``with`` block."""
     slots = _slots(module)

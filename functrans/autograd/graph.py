@@ -102,7 +102,7 @@ def _nodes_of(roots: Sequence[Any]) -> list[Any]:
     return found
 
 
-def to_dot(*roots: Any) -> str:
+def to_dot(*roots: object) -> str:
     """The graph that tensors (or nodes) were computed by, for Graphviz; hooks are marked.
 
     Args:
@@ -120,7 +120,7 @@ def to_dot(*roots: Any) -> str:
     return drawn_as_dot(_nodes_of(roots))
 
 
-def to_html(*roots: Any) -> str:
+def to_html(*roots: object) -> str:
     """A page of HTML with a picture of the graph and its program; hooks are marked.
 
     Args:
@@ -192,7 +192,7 @@ class _MultiGradHook:
         )
         self.lock = threading.Lock()
 
-    def collect(self, i: int, gradient: Any) -> None:
+    def collect(self, i: int, gradient: object) -> None:
         """Take the gradient of a tensor, and call the function when it is time."""
         run = running.backward
         assert run is not None
@@ -488,7 +488,7 @@ class MutationContext:
             )
         return held.tensor
 
-    def before_write(self, storage: Any) -> None:
+    def before_write(self, storage: object) -> None:
         """Copy what was saved of memory that is about to be written to."""
         for held in self.held.pop(storage, ()):
             held.tensor = Tensor.of(np.array(held.tensor._value, order="K"))

@@ -71,7 +71,7 @@ class RemovableHandle(_Removable):
         self.holders: list[Any] = [weakref.ref(holder)]
         self.id = next(_numbers)
 
-    def hold(self, holder: Any) -> None:
+    def hold(self, holder: object) -> None:
         """Note that the hook hangs on another object, too."""
         self.holders = [ref for ref in self.holders if ref() is not None] + [weakref.ref(holder)]
 
@@ -146,7 +146,7 @@ def annotate(node: Any, note: Annotation) -> None:
         node.annotations = tuple(notes)
 
 
-def add_hook(node: Any, kind: Kind, hook: Callable[..., Any]) -> RemovableHandle:
+def add_hook(node: object, kind: Kind, hook: Callable[..., Any]) -> RemovableHandle:
     """Add a hook to a node; to one for a result among several, where it runs.
 
     Raises:
@@ -176,7 +176,7 @@ def carry(node: Any, note: Annotation) -> None:
 
 
 def add_tensor_hook(
-    tensor: Tensor, node: Any, kind: Kind, hook: Callable[..., Any]
+    tensor: Tensor, node: object, kind: Kind, hook: Callable[..., Any]
 ) -> RemovableHandle:
     """Add a hook to the node of a tensor; the program that is being traced says so, too."""
     handle = add_hook(node, kind, hook)
@@ -184,7 +184,7 @@ def add_tensor_hook(
     return handle
 
 
-def say(tensor: Tensor, note: Any, is_result: bool = True) -> None:
+def say(tensor: Tensor, note: object, is_result: bool = True) -> None:
     """Note in the program that the value of a tensor belongs to what it carries."""
     value = tensor._value
     if isinstance(value, Tracer):
@@ -216,7 +216,7 @@ def retain(node: Any, tensor: Tensor) -> None:
     say(tensor, note)
 
 
-def move_retain(tensor: Tensor, old: Any, new: Any) -> None:
+def move_retain(tensor: Tensor, old: object, new: Any) -> None:
     """Let ``retain_grad`` follow a tensor from one node to the next.
 
     Args:

@@ -14,7 +14,7 @@ from functrans.autograd.views import detached
 class _VariableMeta(type):
     """Makes every tensor an instance of ``Variable``."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         return isinstance(instance, Tensor)
 
 
@@ -34,7 +34,7 @@ class Variable(metaclass=_VariableMeta):
       tensor([1.], requires_grad=True)
     """
 
-    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: Any = None) -> Any:
+    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: object = None) -> Any:
         """The tensor."""
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
@@ -42,7 +42,7 @@ class Variable(metaclass=_VariableMeta):
         return result.requires_grad_() if requires_grad else result
 
 
-def variable(*_: Any, **__: Any) -> Any:
+def variable(*_: object, **__: object) -> Any:
     """Removed in torch; raises.
 
     Raises:

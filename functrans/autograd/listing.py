@@ -62,7 +62,7 @@ class _Recorded:
         self.unkept += 1
         return self.argument(aval.strong(), f"unkept{self.unkept - 1}")
 
-    def note(self, place: Any, notes: Sequence[Any]) -> None:
+    def note(self, place: object, notes: Sequence[Any]) -> None:
         """Attach something to a variable or an equation."""
         if notes:
             self.annotations[place] = (*self.annotations.get(place, ()), *notes)

@@ -68,7 +68,7 @@ class Modes(threading.local):
         self.grad = grad and not self.inference
         self.is_asked = grad and self.inference
 
-    def update(self, **values: Any) -> None:
+    def update(self, **values: object) -> None:
         """Set some of them.
 
         Where modes are restored, set them as attributes and then call this without arguments: an
@@ -162,7 +162,7 @@ class Scope:
             return self._on_generator(fun)
 
         @functools.wraps(fun)
-        def in_mode(*args: Any, **kwargs: Any) -> Any:
+        def in_mode(*args: object, **kwargs: object) -> Any:
             with self.clone():
                 return fun(*args, **kwargs)
 
@@ -170,7 +170,7 @@ class Scope:
 
     def _on_generator(self, fun: Callable[..., Any]) -> Any:
         @functools.wraps(fun)
-        def in_mode(*args: Any, **kwargs: Any) -> Any:
+        def in_mode(*args: object, **kwargs: object) -> Any:
             generator = fun(*args, **kwargs)
             try:
                 with self.clone():

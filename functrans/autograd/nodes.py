@@ -277,7 +277,7 @@ class GraphNode(Hooked, Node):
         tensors += [(x, False) for x in results]
         name = self.name()
 
-        def one(value: Any, _: Any = None) -> Any:
+        def one(value: object, _: object = None) -> Any:
             found = next((pair for pair in tensors if pair[0]._value is value), None)
             if found is None:  # memory of its own, or a part of an operand's
                 found = next((pair for pair in tensors if lies_in(pair[0]._value, [value])), None)
@@ -368,7 +368,7 @@ def unpacked(node: GraphNode, saved: Any, records: bool) -> Any:
     trace = _trace_of_pass()
     guards = node.guards
 
-    def one(x: Any, origin: Any) -> Any:
+    def one(x: Any, origin: object) -> Any:
         return again(x, origin if records else None, guards, trace)
 
     return map_residuals(saved, one, node)

@@ -37,6 +37,7 @@ from functrans.core.arguments import name_of
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, tracing
 from functrans.core.state import open_traces
+from functrans.core.values import Array
 from functrans.primitives.complex_parts import conjugate
 
 
@@ -74,7 +75,7 @@ def _around(x: Tracer) -> ImperativeTrace | None:
     return None
 
 
-def conjugated(x: Any) -> Any:
+def conjugated(x: Any) -> Array | Tensor:
     """The gradient of a cotangent, or the reverse."""
     return conjugate(x) if getattr(x, "dtype", _REAL).kind == "c" else x
 
@@ -145,7 +146,7 @@ class OnValues:
         self.follows = any(isinstance(x, Tensor) and x._follows for x in self.originals)
         self.__name__ = self.__qualname__ = name_of(fun)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: Any) -> Any:
         """Call the function with tensors that have these values."""
         leaves, treedef = tree.flatten((args, kwargs))
         trace = ImperativeTrace(f"{self.__name__} on tensors", is_plain=False)
@@ -191,7 +192,7 @@ class OnValues:
         if namespaces.has_torch and not self.follows:
             self.follows = any(isinstance(x, Tensor) and x._follows for x in tree.leaves(result))
 
-    def results(self, values: Any) -> Any:
+    def results(self, values: object) -> Any:
         """What the transform gave as tensors."""
         return tree.map(self._result if self.follows else returned, values)
 
@@ -259,14 +260,14 @@ def transformed(
     return on_values.results(values)
 
 
-def argument_numbers(argnums: Any) -> Any:
+def argument_numbers(argnums: object) -> Any:
     """Numbers of arguments, a tuple if there are several."""
     if isinstance(argnums, (list, tuple)):
         return tuple(argnums)
     return argnums
 
 
-def check_argnums(argnums: Any, args: Sequence[Any]) -> None:
+def check_argnums(argnums: object, args: Sequence[Any]) -> None:
     """Refuse numbers of arguments that there are not, and arguments that are no tensors.
 
     Raises:
@@ -307,7 +308,7 @@ def check_results(who: str, call: str, has_aux: bool, result: Any) -> None:
             )
 
 
-def without_aux(who: str, result: Any) -> Any:
+def without_aux(who: str, result: object) -> Tensor:
     """The first of a pair of results of which the second is auxiliary.
 
     Raises:

@@ -167,7 +167,7 @@ class profile:  # noqa: N801  # torch's name
         profile_memory: bool = False,
         with_stack: bool = False,
         with_modules: bool = False,
-        **options: Any,
+        **options: object,
     ) -> None:
         self.enabled = enabled
         self.record_shapes = record_shapes or with_flops
@@ -307,7 +307,7 @@ class record_function:  # noqa: N801  # torch's name
         """Decorate a function."""
 
         @functools.wraps(function)
-        def in_range(*args: Any, **kwargs: Any) -> Any:
+        def in_range(*args: object, **kwargs: object) -> Tensor:
             with record_function(self.name, self.args):
                 return function(*args, **kwargs)
 

@@ -26,7 +26,7 @@ default_dtype = np.dtype(np.float64)
 """Of Python floats; ``functrans.compat.torch`` has its own."""
 
 
-def default_of(*operands: Any) -> np.dtype:
+def default_of(*operands: Tensor | complex) -> np.dtype:
     """The floating dtype that integers become: by the namespace in which they were made."""
     return torch_defaults.dtype if any(map(follows, operands)) else default_dtype
 

@@ -63,7 +63,7 @@ class Generator:
         """The seed of the stream."""
         return self._seed
 
-    def get_state(self) -> Any:
+    def get_state(self) -> tuple[Any, ...]:
         """The place in the stream, for ``set_state``."""
         with self._lock:
             return (self._seed, self._words.get_state(legacy=True), self._spare)
@@ -206,12 +206,12 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state() -> Any:
+def get_rng_state() -> tuple[Any, ...]:
     """The place in the default stream, for ``set_rng_state``."""
     return default_generator.get_state()
 
 
-def set_rng_state(new_state: Any) -> None:
+def set_rng_state(new_state: object) -> None:
     """Go to a place in a default stream."""
     default_generator.set_state(new_state)
 

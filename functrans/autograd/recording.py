@@ -33,6 +33,7 @@ from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.core.quiet import quietly
 from functrans.core.source import capture
 from functrans.core.state import open_traces
+from functrans.core.values import Array
 from functrans.errors import ShapeError, TensorShapeError
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
 from functrans.passes.pushing import PushingTracer
@@ -120,7 +121,7 @@ class ImperativeTrace(Trace):
             return _observed(primitive.name, operands, self._elementwise, primitive, operands)
         return self._elementwise(primitive, operands)
 
-    def _elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
+    def _elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Tensor:
         values, parents, has_parent = self._taken_apart(operands)
         family = primitive.elementwise
         assert family is not None
@@ -185,13 +186,13 @@ class ImperativeTrace(Trace):
             mark_origin(result, operands)
         return result
 
-    def _outside(self, function: Callable[..., Any], *args: Any) -> Any:
+    def _outside(self, function: Callable[..., Any], *args: object) -> Any:
         """Call a function of values in the modes in which these are computed."""
         assert self.outer is not None
         with _inner(self.outer):
             return quietly(function, *args)
 
-    def unrecorded(self, value: Any) -> Any:
+    def unrecorded(self, value: Any) -> Array:
         """A value as one of ``no_grad``, through which no reverse mode takes a derivative."""
         if not self.stops or not is_differentiable_dtype(value.dtype):
             return value
@@ -277,7 +278,7 @@ class ImperativeTrace(Trace):
             return
         held = set()
 
-        def note(value: Any, _: Any) -> None:
+        def note(value: Any, _: object) -> None:
             held.add(id(value))
 
         map_residuals(node.saved, note, node)
@@ -292,7 +293,7 @@ PERMANENT = ImperativeTrace("the imperative graph", is_plain=True)
 Tensor._trace = PERMANENT
 
 
-def follows(x: Any) -> bool:
+def follows(x: Tensor | complex) -> bool:
     """Whether integers computed from it become the floating dtype of ``functrans.compat.torch``.
 
     Those do that were made there, and those that come from tensors narrower than float64.
@@ -375,7 +376,7 @@ def _note_shared(
         result._value = value.copy()
     else:
 
-        def step(part: Any) -> Any:
+        def step(part: object) -> Any:
             if isinstance(part, np.ndarray):
                 return primitive.impl(part, *map(plain_of, rest), **params)[i]
             return bind(primitive, part, *rest, **params)[i]
@@ -468,7 +469,7 @@ def _unrecorded(value: Any, stop: Primitive, is_reverse: bool) -> Any:
     return bind(stop, value)[0] if isinstance(value, Tracer) else value
 
 
-def with_only(value: Any, slope: Any) -> Any:
+def with_only(value: Any, slope: object) -> Any:
     """A value with the derivative of another one, or with none, for all transforms around it."""
     value = stop_gradient(value)
     return value if slope is None else with_slope(value, slope)
@@ -529,7 +530,7 @@ def _clearer(primitive: Primitive, values: Any, params: Any, error: Exception) -
     return clearer
 
 
-def _observed(name: str, operands: Any, call: Any, *args: Any) -> Any:
+def _observed(name: str, operands: Any, call: Any, *args: object) -> Any:
     """Tell those who watch of the beginning and the end of an operation."""
     ends = [observer(name, operands) for observer in modes.observers]
     try:

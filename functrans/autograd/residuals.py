@@ -173,7 +173,7 @@ def modified(guard: Guard, node: Any) -> RuntimeError:
     )
 
 
-def again(residual: Any, origin: Any, guards: Sequence[Any], trace: Any) -> Any:
+def again(residual: Any, origin: object, guards: Sequence[Any], trace: object) -> Any:
     """A residual as a tensor in the storage that it was saved from, so that writes are noticed.
 
     Args:
@@ -248,7 +248,7 @@ def lies_in(value: Any, residuals: Sequence[Any]) -> bool:
     )
 
 
-def has_residuals(saved: Any) -> bool:
+def has_residuals(saved: object) -> bool:
     """Whether any value is kept."""
     if isinstance(saved, (list, tuple)):
         return any(map(has_residuals, saved))

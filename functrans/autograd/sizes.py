@@ -56,11 +56,11 @@ class Size(tuple[int, ...]):
         found = tuple.__getitem__(self, index)
         return Size(found) if isinstance(index, slice) else found
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         """Those of both."""
         return Size(tuple(self) + tuple(other)) if isinstance(other, tuple) else NotImplemented
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: object) -> Any:
         """Those of both."""
         return Size((*other, *self)) if isinstance(other, tuple) else NotImplemented
 

@@ -21,6 +21,7 @@ from functrans.autograd.modes import modes
 from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import Tracer, aval_of
 from functrans.core.state import current_config
+from functrans.core.values import Array
 
 
 class Storage:
@@ -141,7 +142,7 @@ class View:
         if how.is_copied:
             self.set_copied()
 
-    def copied(self) -> Any:
+    def copied(self) -> Array:
         """The view of what the base holds now."""
         value = self.base._memory()
         for step in self.steps:
@@ -214,7 +215,7 @@ class Tensor(TensorMethods):
     _node: Any
 
     @staticmethod
-    def of(value: Any, node: Any = None, trace: Any = None) -> Tensor:
+    def of(value: Any, node: object = None, trace: Any = None) -> Tensor:
         """The tensor of a value and a node; the value is not copied.
 
         Args:
@@ -308,7 +309,7 @@ MEANINGLESS = frozenset(
 """Keywords of torch that mean nothing here; functions take them as ``**_``."""
 
 
-def called(function: Any, name: str) -> Any:
+def called(function: Any, name: str) -> Callable[..., Any]:
     """A function under the name by which it is called, which Python's own messages show.
 
     Of a function that ignores keywords (``**_``) only those are accepted which mean nothing.
@@ -345,7 +346,7 @@ def called(function: Any, name: str) -> Any:
 def _checked(function: Any, name: str, known: Set[str]) -> Any:
     """A function of known keywords only."""
 
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def checked(*args: object, **kwargs: Tensor | np.dtype) -> Tensor:
         for keyword in kwargs:
             if keyword not in known:
                 raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")

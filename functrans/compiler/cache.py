@@ -432,7 +432,7 @@ _APART = ("autograd", "compat", "random", "scipy", "sparse", "__pycache__")
 of primitives do not import; all other code may decide what object code a program becomes."""
 
 
-def cache_key(*parts: Any) -> str:
+def cache_key(*parts: object) -> str:
     """Name an entry.
 
     What is the same for all programs of a process is always a part of the name:

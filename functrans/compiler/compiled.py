@@ -44,6 +44,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.boundary import warn
 from functrans.core.jaxpr import Jaxpr, Literal, Var, subjaxprs
 from functrans.core.source import resolve
+from functrans.core.values import Array
 from functrans.emitter.builder import Module
 from functrans.errors import CompilationError, UnsupportedOperationError
 
@@ -159,7 +160,7 @@ def _call(function: NativeFunction, operands: Sequence[Any]) -> list[Any]:
     return [result] if function.entry.single else list(result)
 
 
-def _fitting(value: Any, spec: Spec) -> Any:
+def _fitting(value: Array, spec: Spec) -> Array | complex:
     """An operand as native code takes it: in C order, aligned, in native byte order."""
     if isinstance(spec, ScalarSpec):
         number = {"bool": bool, "int": int, "float": float, "complex": complex}[spec.kind](value)

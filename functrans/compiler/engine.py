@@ -261,7 +261,7 @@ def _shared_machine(goal: Target, level: int) -> Any:
     return _machine(_llvm(), goal, level)
 
 
-def _run_passes(llvm: Any, module: Any, machine: Any, level: int) -> None:
+def _run_passes(llvm: object, module: Any, machine: object, level: int) -> None:
     """Improve a module in place."""
     if level == 2:
         for function in module.functions:
@@ -271,7 +271,7 @@ def _run_passes(llvm: Any, module: Any, machine: Any, level: int) -> None:
         _run_pipeline(llvm, module, machine, level)
 
 
-def _run_pipeline(llvm: Any, subject: Any, machine: Any, level: int) -> None:
+def _run_pipeline(llvm: Any, subject: object, machine: Any, level: int) -> None:
     """Run a level's passes over a module or a function.
 
     Nothing is kept for the next run: a run leaves callbacks in the builder that refer to memory of
@@ -495,7 +495,7 @@ _linkers: list[_Linker] = []
 """The linker that takes the next object, used under the lock."""
 
 
-def _current_linker(llvm: Any) -> _Linker:
+def _current_linker(llvm: object) -> _Linker:
     if not _linkers or _linkers[0].is_full:
         _linkers[:] = [_Linker(llvm)]
     return _linkers[0]

@@ -123,7 +123,7 @@ class ProgramFunction:
         b.branch("leave")
         b.start(fine)
 
-    def write_block(self, body: Any, kind: str, eqn: Equation) -> None:
+    def write_block(self, body: object, kind: str, eqn: Equation) -> None:
         """Write control flow into a body."""
         self._blocks[kind](body, eqn)
 

@@ -287,7 +287,7 @@ def _whole(program: Compiled, name: str) -> NativeFunction:
     return program.parts[0]
 
 
-def _in_memory(value: Any, spec: Spec) -> np.ndarray:
+def _in_memory(value: object, spec: Spec) -> np.ndarray:
     """An array with the elements of a constant, the constant itself if it is laid out so."""
     if isinstance(spec, ScalarSpec):
         return np.asarray(value, _KINDS[spec.kind])

@@ -28,6 +28,7 @@ from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.lowering import Expansion, Reduction, Structured
+from functrans.core.values import Array
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
 from functrans.primitives.structural import cast, cast_p, copy_p
@@ -124,7 +125,7 @@ def inner_program(eqn: Equation) -> Jaxpr | None:
         return None
     dtype = eqn.outputs[0].aval.dtype if eqn.primitive.elementwise is not None else None
 
-    def expanded(*operands: Any) -> list[Any]:
+    def expanded(*operands: Array) -> list[Any]:
         if dtype is not None and dtype.kind in "fc":  # Python numbers give way to arrays
             operands = tuple([
                 cast(x, dtype) if atom.aval.weak else x  # type: ignore[union-attr]  # no tape

@@ -39,6 +39,7 @@ from functrans.core.lowering import (
 )
 from functrans.core.primitive import Primitive
 from functrans.core.tapes import TapeValue
+from functrans.core.values import Array
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.dtypes import literal_in, loop_dtypes
 from functrans.emitter.numbers import Number
@@ -101,13 +102,13 @@ def _value(atom: Atom, env: dict[Var, Any]) -> Any:
     return _own(atom.value, atom.aval) if isinstance(atom, Literal) else env[atom]
 
 
-def _operand(atom: Atom, env: dict[Var, Any]) -> Any:
+def _operand(atom: Atom, env: dict[Var, Any]) -> Array | complex:
     """A value; a Python integer as it is, since beside floats it may be of any size."""
     is_integer = isinstance(atom, Literal) and type(atom.value) is int
     return atom.value if is_integer else _value(atom, env)  # type: ignore[union-attr]  # a literal
 
 
-def _own(value: Any, aval: Any) -> Any:
+def _own(value: object, aval: object) -> Any:
     """A value as an array in C order of its aval's dtype; what is no array stays."""
     if type(aval) is not ShapedArray:
         return value
@@ -411,7 +412,7 @@ def _program(primitive: Primitive, key: Hashable, alone: _Alone) -> Compiled:
 # control flow -----------------------------------------------------------------------------------
 
 
-def _call(operands: Sequence[Any], *, jaxpr: Jaxpr, **params: Any) -> Sequence[Any]:
+def _call(operands: Sequence[Any], *, jaxpr: Jaxpr, **params: object) -> Sequence[Any]:
     return _run(jaxpr, operands)
 
 

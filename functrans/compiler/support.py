@@ -121,7 +121,7 @@ def _operands_and_results(eqn: Equation) -> tuple[list[Any], list[Any]]:
     return arrays, entries
 
 
-def _aval_obstacle(aval: Any) -> str | None:
+def _aval_obstacle(aval: ShapedArray) -> str | None:
     if type(aval) is not ShapedArray:
         return f"{aval} is no array"
     dtype = aval.dtype

@@ -25,6 +25,7 @@ from functrans.core.dispatch import aval_of, bind
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import hoist, intern
@@ -59,7 +60,7 @@ class Body:
         return tree.paths_of(self.treedef, root)
 
 
-def flatten_operands(who: str, operands: Any, root: str) -> tuple[list[Any], Any, list[str]]:
+def flatten_operands(who: str, operands: object, root: str) -> tuple[list[Any], Any, list[str]]:
     """Leaves (arrays, numbers or tracers), structure and key paths of arguments.
 
     Raises:
@@ -77,7 +78,7 @@ def flatten_operands(who: str, operands: Any, root: str) -> tuple[list[Any], Any
 def stage_body(
     label: str,
     fun: Callable[..., Any],
-    treedef: Any,
+    treedef: object,
     avals: Sequence[Any],
     arg_names: Sequence[str] = (),
     finish: Callable[[Any], Any] | None = None,
@@ -116,7 +117,7 @@ def cast_results(jaxpr: Jaxpr, avals: Sequence[Any]) -> Jaxpr:
     if jaxpr.out_avals == tuple(avals):
         return jaxpr
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         outs = evaluate(jaxpr, args)
         return [
             out if aval_of(out) == aval else _cast(out, aval.dtype)
@@ -130,7 +131,7 @@ def cast_results(jaxpr: Jaxpr, avals: Sequence[Any]) -> Jaxpr:
     return intern(simplify(program))
 
 
-def _cast(value: Any, dtype: np.dtype) -> Any:
+def _cast(value: object, dtype: np.dtype) -> Array:
     """A value of a strong dtype; a number stays one, and so a literal of the program."""
     (out,) = bind(cast_p, value, dtype=dtype)
     return out[()] if isinstance(out, np.ndarray) else out
@@ -160,7 +161,7 @@ def joined_aval(first: ShapedArray, second: ShapedArray) -> ShapedArray | None:
 _KIND_RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 
 
-def check_structure(who: str, expected: Any, received: Any, what: str, where: str) -> None:
+def check_structure(who: str, expected: object, received: object, what: str, where: str) -> None:
     """Refuse ``what`` if its structure is not the expected one, which is that of ``where``.
 
     Raises:
@@ -181,7 +182,7 @@ def mismatch(
     return kind(f"{who}: {what} is {received}, but {where} is {expected}; {advice}")
 
 
-def finish_results(outs: Sequence[Any], operands: Sequence[Any], treedef: Any) -> Any:
+def finish_results(outs: Sequence[Any], operands: Sequence[Any], treedef: object) -> Any:
     """Results in their structure; plain ones are arrays that share no memory with operands."""
     results = own_arrays(outs, operands)
     return results if treedef is None else tree.unflatten(treedef, results)

@@ -61,7 +61,7 @@ from functrans.core.lowering import Structured, branch_number
 from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.source import defined_at, here
 from functrans.core.state import batch_axis, current_config
-from functrans.core.values import R, Result
+from functrans.core.values import Array, R, Result
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.ir.parameters import check_fits, check_number
 from functrans.passes.batch import evaluate_batched, named_axes
@@ -97,7 +97,7 @@ def _union(rows: Sequence[Flags]) -> Flags:
 # one choice -------------------------------------------------------------------------------------
 
 
-def _cond_impl(index: Any, *operands: Any, branches: Branches) -> tuple[Any, ...]:
+def _cond_impl(index: object, *operands: object, branches: Branches) -> tuple[Any, ...]:
     return tuple(run(branches[branch_number(index, len(branches))], operands))
 
 
@@ -133,7 +133,7 @@ def _cond_jvp(primals: Any, tangents: Any, *, branches: Branches) -> Any:
     return _split_tangents(branches[0], results, out_nonzero)
 
 
-def _split_tangents(branch: Jaxpr, results: Sequence[Any], out_nonzero: Flags) -> Any:
+def _split_tangents(branch: Jaxpr, results: Sequence[Any], out_nonzero: Flags) -> tuple[Any, ...]:
     n = len(branch.outvars)
     avals = branch.out_avals
     return results[:n], spread(out_nonzero, results[n:], lambda i: Zero(avals[i].strong()))
@@ -201,7 +201,7 @@ class _Split:
         return stage(run_linear, avals, f"linear part of {linear.name}", name=linear.name)
 
 
-def _unused(aval: Aval) -> Any:
+def _unused(aval: Aval) -> Array | complex:
     """What a branch leaves in a slot that it does not use."""
     if type(aval) is ShapedArray and aval.weak:
         return aval.dtype.type(0).item()
@@ -226,7 +226,7 @@ def _cond_linearize(
     n = len(branches[0].outvars)
     out_avals = branches[0].out_avals
 
-    def linear(choice: Any, *args: Any) -> list[Any]:
+    def linear(choice: Array, *args: Any) -> list[Any]:
         outs = bind(cond_p, choice, *args, branches=split.linears)
         return spread(split.out_nonzero, outs, lambda i: zeros(out_avals[i].strong()))
 
@@ -289,7 +289,7 @@ def _transposed_branches(
     return derived(branches[0], ("cond transpose", branches, linear_flags, nonzero, masked), make)
 
 
-def _cond_transpose(cts: Any, operands: Any, *, branches: Branches) -> tuple[Any, ...]:
+def _cond_transpose(cts: tuple[Any, ...], operands: Any, *, branches: Branches) -> tuple[Any, ...]:
     index, *own = operands
     linear_flags = tuple(map(is_linear, own))
     nonzero, masked = is_nonzero(cts), are_masked(cts)
@@ -303,7 +303,7 @@ def _cond_transpose(cts: Any, operands: Any, *, branches: Branches) -> tuple[Any
     return (None, *(next(pulled) if flag else None for flag in linear_flags))
 
 
-def _cond_batch(size: int, operands: Any, dims: Any, *, branches: Branches) -> Any:
+def _cond_batch(size: int, operands: Any, dims: Any, *, branches: Branches) -> tuple[Any, ...]:
     index, *own = to_front(size, operands, dims)
     flags = tuple(dim is not None for dim in dims[1:])
     if dims[0] is not None:
@@ -339,7 +339,7 @@ def _pruned_branches(branches: Branches, used: Flags) -> tuple[Branches, Flags]:
     return tuple(with_arguments(program, read) for program, _ in pairs), read
 
 
-def _cond_prune(used: Flags, *, branches: Branches) -> Any:
+def _cond_prune(used: Flags, *, branches: Branches) -> tuple[Any, ...]:
     programs, read = _pruned_branches(branches, used)
     return {"branches": programs}, (True, *read), used
 
@@ -367,7 +367,7 @@ _CALL = Binder(jit_p, (("name", "branch"),))
 
 
 def _cond_lanes_impl(
-    index: Any, *operands: Any, branches: Branches, batched: Flags
+    index: Array, *operands: Array, branches: Branches, batched: Flags
 ) -> tuple[Any, ...]:
     size = len(index)
     last = len(branches) - 1
@@ -386,7 +386,9 @@ def _cond_lanes_impl(
     )
 
 
-def _run_lanes(branch: Jaxpr, lanes: Any, operands: Any, batched: Flags) -> list[Any]:
+def _run_lanes(
+    branch: Jaxpr, lanes: Array, operands: tuple[Array, ...], batched: Flags
+) -> list[Any]:
     """Results of some lanes; their axis is in front."""
     own = [
         gather_lanes(operand, lanes) if flag else operand
@@ -451,7 +453,7 @@ def _cond_lanes_linearize(
     size = index_aval.shape[0]
     flags = (True,) * len(split.slots) + tuple(chosen(batched, own_needs))
 
-    def linear(choice: Any, *args: Any) -> list[Any]:
+    def linear(choice: Array, *args: Any) -> list[Any]:
         outs = bind(cond_lanes_p, choice, *args, branches=split.linears, batched=flags)
         return spread(
             split.out_nonzero,
@@ -476,7 +478,7 @@ def _cond_lanes_linearize(
 
 
 def _cond_lanes_transpose(
-    cts: Any, operands: Any, *, branches: Branches, batched: Flags
+    cts: tuple[Array, ...], operands: Any, *, branches: Branches, batched: Flags
 ) -> tuple[Any, ...]:
     index, *own = operands
     linear_flags = tuple(map(is_linear, own))
@@ -505,7 +507,7 @@ def _cond_lanes_transpose(
 
 def _cond_lanes_batch(
     size: int, operands: Any, dims: Any, *, branches: Branches, batched: Flags
-) -> Any:
+) -> tuple[Any, ...]:
     _refuse_collectives(branches)
     flags = (True, *batched)
     front = to_front(size, operands, dims)
@@ -521,7 +523,7 @@ def _cond_lanes_batch(
     return [unflatten_lanes(out, size, n) for out in outs], (0,) * len(outs)
 
 
-def _cond_lanes_prune(used: Flags, *, branches: Branches, batched: Flags) -> Any:
+def _cond_lanes_prune(used: Flags, *, branches: Branches, batched: Flags) -> tuple[Any, ...]:
     programs, read = _pruned_branches(branches, used)
     params = {"branches": programs, "batched": tuple(chosen(batched, read))}
     return params, (True, *read), used
@@ -724,7 +726,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     return choose("switch", index, bodies, names, leaves)
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: Any, on_true: object, on_false: object) -> Any:
     """Choose elementwise between two arrays of one shape and dtype.
 
     Args:

@@ -144,7 +144,7 @@ def _primal_of_each(
 ) -> list[Any]:
     """The function of a batched call, for each element of the batch."""
 
-    def one(*values: Any) -> list[Any]:
+    def one(*values: object) -> list[Any]:
         return call.inner.primal(*split(values, call.n_closed))
 
     outs = _batched(one, call.size, call.flags, call.axis_name, [*closed, *args])
@@ -178,7 +178,7 @@ class BatchedJvpCall(JvpCall):
         n = len(args)
         has_out: list[bool] = []
 
-        def one(*values: Any) -> list[Any]:
+        def one(*values: object) -> list[Any]:
             own_closed, own_args, dots = split(values, self.n_closed, n)
             filled = spread(has_tangent, dots, lambda i: None)
             outs, out_dots = self.inner.jvp(own_closed, own_args, filled)
@@ -215,7 +215,7 @@ class BatchedVjpCall(VjpCall):
         pullbacks: list[Any] = []
         n_outs: list[int] = []
 
-        def one(*values: Any) -> list[Any]:
+        def one(*values: object) -> list[Any]:
             own_closed, own_args = split(values, self.n_closed)
             outs, residuals, pullback = self.inner.forward(own_closed, own_args, perturbed)
             pullbacks.append(pullback)
@@ -269,7 +269,7 @@ class BatchedPullback(Pullback):
         k = len(residuals)
         given = [t is not None for t in tangents]
 
-        def one(*values: Any) -> list[Any]:
+        def one(*values: object) -> list[Any]:
             return self.inner.push(values[:k], spread(given, values[k:], lambda i: None))
 
         flags = (*self.residual_flags, *select(self.arg_flags, given))
@@ -282,7 +282,7 @@ class BatchedPullback(Pullback):
         k = len(residuals)
         given = [ct is not None for ct in cts]
 
-        def one(*values: Any) -> list[Any]:
+        def one(*values: object) -> list[Any]:
             pulled = self.inner.pull(values[:k], spread(given, values[k:], lambda i: None))
             found.extend(ct is not None for ct in pulled)
             return [ct for ct in pulled if ct is not None]

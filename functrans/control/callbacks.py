@@ -29,6 +29,7 @@ from functrans.core.avals import Aval, ShapedArray, aval_of_plain
 from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.primitive import Primitive, Rule, nondifferentiable
 from functrans.core.source import SourceLine, capture, here, resolve
+from functrans.core.values import Array
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.primitives.structural import broadcast_to, reshape
 
@@ -93,7 +94,7 @@ class _UserCallback(Callback):
             self.label, self.fun, self.treedef, self.static, avals, self.out_treedef
         )
 
-    def _checked(self, result: Any) -> list[Any]:
+    def _checked(self, result: Array) -> list[Any]:
         """Leaves of a result as arrays."""
         leaves, treedef = tree.flatten(result)
         if treedef != self.out_treedef:
@@ -155,11 +156,15 @@ def run_lanes(call: Any, operands: Sequence[Any]) -> list[Any]:
 # the primitives ---------------------------------------------------------------------------------
 
 
-def _callback_impl(*operands: Any, callback: Callback, **_: Any) -> tuple[Any, ...]:
+def _callback_impl(
+    *operands: Array, callback: Callback, **_: bool | str | tuple[Any, ...]
+) -> tuple[Any, ...]:
     return tuple(callback.run(operands))
 
 
-def _callback_aval(*avals: Aval, result_avals: tuple[Aval, ...], **_: Any) -> tuple[Aval, ...]:
+def _callback_aval(
+    *avals: Aval, result_avals: tuple[Aval, ...], **_: bool | _UserCallback | str
+) -> tuple[Aval, ...]:
     return result_avals
 
 
@@ -167,9 +172,14 @@ def _lanes_batch(get: Callable[[], Primitive]) -> Rule:
     """The batching rule of a callback that is called once for each element."""
 
     def batch(
-        size: int, operands: Any, dims: Any, *, callback: Callback, result_avals: tuple[Any, ...],
-        **params: Any,
-    ) -> Any:  # fmt: skip
+        size: int,
+        operands: object,
+        dims: object,
+        *,
+        callback: Callback,
+        result_avals: tuple[Any, ...],
+        **params: object,
+    ) -> Any:
         outs = _bind_lanes(get(), size, operands, dims, callback, result_avals, params)
         return outs, (0,) * len(outs)
 
@@ -230,7 +240,7 @@ def _pure_batch(
     callback: Callback,
     result_avals: tuple[Any, ...],
     vmap_method: str | None,
-) -> Any:
+) -> tuple[Any, ...]:
     if vmap_method is None:
         raise UnsupportedOperationError(
             f"vmap: pure_callback of {callback!r} was not told how to handle a batch{here()}; give "
@@ -300,7 +310,7 @@ def _split_arguments(
     return operands, static, treedef
 
 
-def _announced(label: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Any]:
+def _announced(label: str, result_shape_dtypes: object) -> tuple[tuple[ShapedArray, ...], Any]:
     """The types of results and their structure."""
     leaves, treedef = tree.flatten(result_shape_dtypes)
     avals = []
@@ -321,12 +331,12 @@ def _announced(label: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray,
 
 def pure_callback(
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
+    result_shape_dtypes: object,
     *args: Any,
     vmap_method: str | None = None,
     jvp: Callable[..., Any] | None = None,
     vjp: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Call a Python function without effects from a traced function.
 
@@ -391,10 +401,10 @@ def pure_callback(
 
 def io_callback(
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    *args: Any,
+    result_shape_dtypes: object,
+    *args: object,
     ordered: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Call a Python function with effects from a traced function, exactly once per evaluation.
 
@@ -434,7 +444,7 @@ def io_callback(
 
 
 def debug_callback(
-    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: Any
+    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: object
 ) -> None:
     """Call a Python function with the values that traced arrays have when the program runs.
 
@@ -464,7 +474,7 @@ def debug_callback(
     )
 
 
-def debug_print(fmt: str, *args: Any, ordered: bool = False, **kwargs: Any) -> None:
+def debug_print(fmt: str, *args: object, ordered: bool = False, **kwargs: object) -> None:
     """Print the values that traced arrays have when the program runs.
 
     Args:

@@ -20,6 +20,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind, innermost_staging
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive, is_linear
 from functrans.core.state import batch_axis
+from functrans.core.values import Array
 from functrans.passes.cotangents import Masked, plain, zeros
 from functrans.passes.nodes import LinearProgram, kept
 from functrans.passes.programs import (
@@ -127,7 +128,7 @@ def kept_residuals(
     return [kept(value) if _shares_memory(value, foreign) else value for value in residuals]
 
 
-def _shares_memory(value: Any, others: Sequence[Any]) -> bool:
+def _shares_memory(value: Array, others: Sequence[Any]) -> bool:
     """Whether a value is one of others, or a view into one of them."""
     if any(value is other for other in others):
         return True

@@ -53,22 +53,22 @@ from functrans.primitives.dot import dot_general_p
 # policies ---------------------------------------------------------------------------------------
 
 
-def everything_saveable(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+def everything_saveable(primitive: Primitive, *avals: object, **params: object) -> bool:
     """Store all residuals, as without ``checkpoint``."""
     return True
 
 
-def nothing_saveable(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+def nothing_saveable(primitive: Primitive, *avals: object, **params: object) -> bool:
     """Store the arguments only."""
     return False
 
 
-def dots_saveable(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+def dots_saveable(primitive: Primitive, *avals: object, **params: object) -> bool:
     """Store results of matrix products and convolutions."""
     return primitive in (dot_general_p, conv_general_p)
 
 
-def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+def dots_with_no_batch_dims_saveable(primitive: Primitive, *avals: object, **params: Any) -> bool:
     """Store results of matrix products that are not batched."""
     return primitive is dot_general_p and not any(params["batch"])
 
@@ -77,7 +77,7 @@ def save_only_these_names(*names: str) -> Policy:
     """A policy that stores values marked with one of some names."""
     chosen = frozenset(names)
 
-    def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+    def policy(primitive: Primitive, *avals: object, **params: object) -> bool:
         return primitive is name_p and params["name"] in chosen
 
     return policy
@@ -87,7 +87,7 @@ def save_any_names_but_these(*names: str) -> Policy:
     """A policy that stores values marked with any name but some."""
     excluded = frozenset(names)
 
-    def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+    def policy(primitive: Primitive, *avals: object, **params: object) -> bool:
         return primitive is name_p and params["name"] not in excluded
 
     return policy
@@ -97,7 +97,7 @@ def save_anything_except_these_names(*names: str) -> Policy:
     """A policy that stores all residuals except values marked with one of some names."""
     excluded = frozenset(names)
 
-    def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+    def policy(primitive: Primitive, *avals: object, **params: object) -> bool:
         return not (primitive is name_p and params["name"] in excluded)
 
     return policy
@@ -106,7 +106,7 @@ def save_anything_except_these_names(*names: str) -> Policy:
 def save_from_both_policies(first: Policy, second: Policy) -> Policy:
     """A policy that stores what either of two does."""
 
-    def policy(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+    def policy(primitive: Primitive, *avals: object, **params: object) -> bool:
         return first(primitive, *avals, **params) or second(primitive, *avals, **params)
 
     return policy
@@ -128,7 +128,7 @@ class checkpoint_policies:  # noqa: N801  # a namespace under JAX's name
     binomial = staticmethod(binomial)
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: Any, name: str) -> float:
     """Mark the arrays of a pytree for policies that go by name.
 
     Args:
@@ -147,7 +147,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
 # the primitive ----------------------------------------------------------------------------------
 
 
-def _checkpoint_impl(*operands: Any, jaxpr: Jaxpr, policy: Policy | None) -> tuple[Any, ...]:
+def _checkpoint_impl(*operands: object, jaxpr: Jaxpr, policy: Policy | None) -> tuple[Any, ...]:
     return tuple(run(jaxpr, operands))
 
 
@@ -155,7 +155,9 @@ def _checkpoint_aval(*avals: Aval, jaxpr: Jaxpr, policy: Policy | None) -> tuple
     return jaxpr.out_avals
 
 
-def _checkpoint_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, policy: Policy | None) -> Any:
+def _checkpoint_jvp(
+    primals: Any, tangents: Any, *, jaxpr: Jaxpr, policy: Policy | None
+) -> tuple[Any, ...]:
     return call_jvp(_binder(policy), jaxpr, primals, tangents)
 
 
@@ -207,11 +209,11 @@ def _checkpoint_transpose(
 
 def _checkpoint_batch(
     size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, policy: Policy | None
-) -> Any:
+) -> tuple[Any, ...]:
     return call_batch(_binder(policy), jaxpr, size, operands, dims)
 
 
-def _checkpoint_prune(used: Flags, *, jaxpr: Jaxpr, policy: Policy | None) -> Any:
+def _checkpoint_prune(used: Flags, *, jaxpr: Jaxpr, policy: Policy | None) -> tuple[Any, ...]:
     return call_prune(_binder(policy), jaxpr, used)
 
 
@@ -289,7 +291,7 @@ def checkpoint(
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @named("checkpoint", fun)
-    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+    def checkpointed(*args: Any, **kwargs: object) -> Any:
         label = f"checkpoint of {name_of(fun)}"
         args, kwargs = tuple(map(tree.fold_float0, args)), tree.fold_float0(kwargs)
         static = {i % len(args) for i in numbers if -len(args) <= i < len(args)}

@@ -40,7 +40,7 @@ _LIBRARIES = frozenset({"functrans", "numpy", "scipy"}) | sys.stdlib_module_name
 _ATOMS = frozenset({int, float, str, bytes, bool, complex, type(None), type})
 
 
-def _is_object(value: Any) -> bool:
+def _is_object(value: object) -> bool:
     """Whether a value is of a class that a user wrote: what it refers to are its attributes."""
     if not hasattr(value, "__dict__") or isinstance(value, (type, ModuleType)):
         return False
@@ -139,7 +139,7 @@ class _Exchange:
         self.done[key] = new
         return new
 
-    def _object(self, value: Any) -> Any:
+    def _object(self, value: object) -> Any:
         """A shallow copy of an object; its attributes come last, since they may refer to it."""
         cls = type(value)
         try:

@@ -24,6 +24,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind, innermost_staging, sh
 from functrans.core.primitive import Primitive, linear, nondifferentiable
 from functrans.core.source import here
 from functrans.core.state import batch_axis, open_traces
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.primitives.dynamic_slicing import dynamic_slice
 from functrans.primitives.reduction import reduce_max, reduce_min
@@ -48,7 +49,7 @@ def _open_axes() -> dict[str, int]:
     return axes
 
 
-def _size(who: str, axis_name: Any) -> int:
+def _size(who: str, axis_name: str) -> int:
     """Extent of a named axis."""
     axes = _open_axes()
     if axis_name not in axes:
@@ -60,14 +61,14 @@ def _size(who: str, axis_name: Any) -> int:
     return axes[axis_name]
 
 
-def _names(axis_name: Any) -> tuple[Any, ...]:
+def _names(axis_name: object) -> tuple[Any, ...]:
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
 # psum -------------------------------------------------------------------------------------------
 
 
-def _psum_impl(x: Any, *, axis_name: str) -> tuple[Any, ...]:
+def _psum_impl(x: Array, *, axis_name: str) -> tuple[Any, ...]:
     return (x * _size("psum", axis_name),)
 
 
@@ -75,7 +76,7 @@ def _same_aval(x: ShapedArray, *, axis_name: str) -> tuple[Aval, ...]:
     return (x.strong(),)
 
 
-def _psum_transpose(cts: Any, operands: Any, *, axis_name: str) -> tuple[Any, ...]:
+def _psum_transpose(cts: Any, operands: object, *, axis_name: str) -> tuple[Any, ...]:
     return bind(psum_p, cts[0], axis_name=axis_name)
 
 
@@ -103,7 +104,7 @@ psum_p = Primitive(
 def _extremum(name: str, reduce: Callable[..., Any]) -> Primitive:
     """The primitive of a maximum or minimum over a named axis; ties share the derivative."""
 
-    def impl(x: Any, *, axis_name: str) -> tuple[Any, ...]:
+    def impl(x: Array, *, axis_name: str) -> tuple[Any, ...]:
         return (x,)
 
     def jvp(primals: Any, tangents: Any, outs: Any, *, axis_name: str) -> tuple[Any, ...]:
@@ -142,11 +143,11 @@ pmin_p = _extremum("pmin", reduce_min)
 # all_gather -------------------------------------------------------------------------------------
 
 
-def _all_gather_impl(x: Any, *, axis_name: str, axis: int, size: int) -> tuple[Any, ...]:
+def _all_gather_impl(x: Array, *, axis_name: str, axis: int, size: int) -> tuple[Any, ...]:
     return (_repeated(x, axis, size),)
 
 
-def _repeated(x: Any, axis: int, size: int) -> Any:
+def _repeated(x: Array, axis: int, size: int) -> Any:
     """What all elements have in common, once for each."""
     shape = shape_of(x)
     front = broadcast_to(reshape(x, (1, *shape)), (size, *shape))
@@ -208,7 +209,7 @@ def _axis_index_aval(*, axis_name: str, size: int) -> tuple[Aval, ...]:
 
 def _axis_index_batch(
     batch_size: int, operands: Any, dims: Any, *, axis_name: str, size: int
-) -> Any:
+) -> tuple[Any, ...]:
     return (np.arange(size),), (0,)
 
 
@@ -228,7 +229,9 @@ axis_index_p = Primitive(
 # user functions ---------------------------------------------------------------------------------
 
 
-def _each(who: str, x: Any, axis_name: Any, function: Callable[[Any, str], Any]) -> Any:
+def _each(
+    who: str, x: Array | complex, axis_name: object, function: Callable[[Any, str], Any]
+) -> Array | complex:
     """Apply a collective to the leaves of a pytree, over one axis after the other."""
     names = _names(axis_name)
     for name in names:
@@ -243,7 +246,7 @@ def _each(who: str, x: Any, axis_name: Any, function: Callable[[Any, str], Any])
     return tree.map(apply, x)
 
 
-def _sum_of(x: Any, axis_name: str) -> Any:
+def _sum_of(x: float, axis_name: str) -> Array | complex:
     if not isinstance(x, Tracer):
         return x * _size("psum", axis_name)
     if aval_of(x).dtype == np.dtype(bool):

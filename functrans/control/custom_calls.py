@@ -51,6 +51,7 @@ from functrans.core.lowering import Structured
 from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.source import here
 from functrans.core.state import batch_axis
+from functrans.core.values import Array, Operand
 from functrans.errors import NonDifferentiableError
 from functrans.passes.cotangents import add_cotangents, instantiate, zeros
 from functrans.passes.evaluate import evaluate
@@ -83,7 +84,7 @@ def _parts(operands: Sequence[Any], call: Call, n_extra: int) -> tuple[list[Any]
     return extra, closed, args
 
 
-def _call_impl(*operands: Any, call: Call, jaxpr: Jaxpr | None, n_extra: int) -> tuple[Any, ...]:
+def _call_impl(*operands: Array, call: Call, jaxpr: Jaxpr | None, n_extra: int) -> tuple[Any, ...]:
     if jaxpr is not None:
         return tuple(run(jaxpr, operands))
     _, closed, args = _parts(operands, call, n_extra)
@@ -181,7 +182,7 @@ def _closure_nodes(
     return [node for node in inputs if node is not None], nodes
 
 
-def _sum(first: Any, second: Any) -> Any:
+def _sum(first: object, second: object) -> Any:
     if first is None or second is None:
         return second if first is None else first
     return add_cotangents(first, second)
@@ -201,7 +202,7 @@ def _linear_part(
     n_lead_dots = sum(needs[:n_lead])
     arg_needs = needs[n_lead:]
 
-    def linear(*dots: Any) -> list[Any]:
+    def linear(*dots: Array) -> list[Any]:
         lead, given = split(dots, n_lead_dots)
         total: list[Any] = [None] * len(outs)
         if any(arg_needs):
@@ -238,8 +239,13 @@ def _instantiated(call: JvpCall, tangents: Sequence[Any], args: Sequence[Any]) -
 
 
 def _custom_jvp_jvp(
-    primals: Any, tangents: Any, *, call: JvpCall, jaxpr: Jaxpr | None, n_extra: int
-) -> Any:
+    primals: tuple[Array | complex, ...],
+    tangents: tuple[Any, ...],
+    *,
+    call: JvpCall,
+    jaxpr: Jaxpr | None,
+    n_extra: int,
+) -> tuple[Any, ...]:
     _, closed, args = _parts(primals, call, n_extra)
     n = len(primals) - len(args)
     _refuse(call, [type(t) is not Zero for t in tangents[n_extra:n]])
@@ -271,7 +277,7 @@ def _custom_jvp_linearize(
     wanted = [aval_of(arg).strong() for arg in select(args, arg_needs)]
     results: list[Any] = []
 
-    def dots_of(*given: Any) -> list[Any]:
+    def dots_of(*given: Array) -> list[Any]:
         tangents = spread(arg_needs, given, lambda i: None)
         outs, dots = call.jvp(closed, list(map(guarded, args)), _instantiated(call, tangents, args))
         results.append((outs, [t is not None for t in dots]))
@@ -306,7 +312,7 @@ def _check_primal(call: Call, outs: Sequence[Any], staged: Jaxpr) -> None:
 
 def _custom_jvp_batch(
     size: int, operands: Any, dims: Any, *, call: JvpCall, jaxpr: Jaxpr, n_extra: int
-) -> Any:
+) -> tuple[Any, ...]:
     flags = tuple(dim is not None for dim in dims)
     axis_name = batch_axis.get()
     program, _ = batch_jaxpr(jaxpr, size, flags, True, axis_name)
@@ -360,7 +366,7 @@ def _bind_linear(
 
 def _custom_vjp_jvp(
     primals: Any, tangents: Any, *, call: VjpCall, jaxpr: Jaxpr | None, n_extra: int
-) -> Any:
+) -> tuple[Any, ...]:
     _, closed, args = _parts(primals, call, n_extra)
     n = len(primals) - len(args)
     _refuse(call, [type(t) is not Zero for t in tangents[n_extra:n]])
@@ -407,7 +413,7 @@ def _custom_vjp_linearize(
     return tuple(outs), _linear_part(call, needs, operands, n, outs, rule, closure)
 
 
-def _recorded_constant(value: Any) -> Any:
+def _recorded_constant(value: Operand) -> Any:
     """The value of a tracer on which no derivative depends; its trace closes before it is used."""
     while type(value) is RecordingTracer and value._node is None:
         value = value._value
@@ -501,7 +507,7 @@ def _linear_call_impl(*operands: Any, **params: Any) -> tuple[Any, ...]:
     return tuple(_push(*operands, **params))
 
 
-def _linear_call_aval(*avals: Aval, out_avals: tuple[Aval, ...], **_: Any) -> tuple[Aval, ...]:
+def _linear_call_aval(*avals: Aval, out_avals: tuple[Aval, ...], **_: object) -> tuple[Aval, ...]:
     return out_avals
 
 
@@ -563,7 +569,7 @@ def _linear_call_batch(
     n_residuals: int,
     wanted: Flags,
     out_avals: tuple[Any, ...],
-) -> Any:
+) -> tuple[Any, ...]:
     flags = tuple(dim is not None for dim in dims)
     dots = iter(flags[n_residuals:])
     arg_flags = tuple(next(dots) if flag else True for flag in wanted)

@@ -40,7 +40,7 @@ from functrans.core.source import defined_at, here
 from functrans.core.state import open_traces
 from functrans.core.structs import SymbolicZero
 from functrans.core.transformed import Wrapper
-from functrans.core.values import Argnums, Instance, P, Q, R, Result, Rule
+from functrans.core.values import Argnums, Array, Instance, P, Q, R, Result, Rule
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import hoist
@@ -50,7 +50,7 @@ from functrans.primitives.structural import cast, stop_gradient_p
 # checks -----------------------------------------------------------------------------------------
 
 
-def _pair(label: str, rule: str, result: Any, names: str) -> tuple[Any, Any]:
+def _pair(label: str, rule: str, result: tuple[Any, ...], names: str) -> tuple[Any, Any]:
     """A pair that a rule returns."""
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
@@ -88,7 +88,7 @@ def _fitted(label: str, what: str, value: Any, expected: Aval, where: str) -> An
     return cast(value, expected.dtype)
 
 
-def _leaves(label: str, what: str, value: Any) -> tuple[list[Any], Any]:
+def _leaves(label: str, what: str, value: object) -> tuple[list[Any], Any]:
     """Leaves of a result, as arrays."""
     value = tree.fold_float0(value)
     leaves, treedef = tree.flatten(value)
@@ -132,7 +132,7 @@ def by_position(
     return bound.args
 
 
-def _none(aval: Any, symbolic: bool) -> Any:
+def _none(aval: Any, symbolic: bool) -> Array | SymbolicZero:
     """What a rule gets where there is no tangent or cotangent."""
     if symbolic:
         real = is_differentiable_dtype(aval.dtype)
@@ -173,7 +173,7 @@ class _Signature:
         fixed = dict(zip(self.nondiff, nondiff, strict=True))
         return [fixed[i] if i in fixed else next(others) for i in range(self.n_args)]
 
-    def results(self, result: Any) -> list[Any]:
+    def results(self, result: object) -> list[Any]:
         """Leaves of a result."""
         leaves, treedef = _leaves(self.label, "result", result)
         self.out[:] = [treedef]
@@ -402,7 +402,7 @@ class _UserPullback(Pullback):
         return found
 
 
-def _aligned(ct: Any, treedef: Any, has_tangent: Iterator[bool]) -> list[Any]:
+def _aligned(ct: Array, treedef: Any, has_tangent: Iterator[bool]) -> list[Any]:
     """Leaves of a cotangent by those of its argument; ``None``, at any node, stands for zeros.
 
     Where all leaves are integers or booleans there may be anything.
@@ -478,7 +478,7 @@ class _CustomFunction(Wrapper, Generic[P, R]):
     ) -> Callable[[Callable[Q, Result]], _CustomFunction[Q, Result]]: ...
     def __new__(
         cls,
-        fun: Any = None,
+        fun: object = None,
         nondiff_argnums: Argnums = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> Any:
@@ -578,7 +578,7 @@ class _CustomFunction(Wrapper, Generic[P, R]):
     def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
         raise NotImplementedError
 
-    def _array(self, leaf: Any, args: Any, i: int) -> Any:
+    def _array(self, leaf: Array, args: Any, i: int) -> Array | complex:
         """A leaf of an argument that is differentiated."""
         if not isinstance(leaf, (np.ndarray, Tracer)) and aval_of_plain(leaf) is None:
             raise UnsupportedOperationError(
@@ -588,7 +588,7 @@ class _CustomFunction(Wrapper, Generic[P, R]):
             )
         return canonical(leaf, lambda: leaf_description(self._label, args, i, "args"))
 
-    def _check_nesting(self, out: Any) -> None:
+    def _check_nesting(self, out: Array) -> None:
         """Refuse a result that depends on a traced value by a way that is not looked through."""
         if not isinstance(out, Tracer):
             return
@@ -797,7 +797,7 @@ class Late(Wrapper):
         return Late(parts, 0, self)
 
 
-def _add(a: Any, b: Any) -> Any:
+def _add(a: Array, b: Array) -> Any:
     return a + b
 
 
@@ -828,7 +828,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     """
     both: Callable[..., tuple[R, Any]] = traced_form("custom_gradient", fun)
 
-    def primal(*args: Any) -> R:
+    def primal(*args: object) -> R:
         return both(*args)[0]
 
     def forward(*args: Any) -> Any:
@@ -837,7 +837,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
         leaves, out_treedef = tree.flatten(tree.fold_float0(out))
         treedefs: list[Any] = []
 
-        def flat(*cts: Any) -> list[Any]:
+        def flat(*cts: object) -> list[Any]:
             given = iter(cts)
             filled = [
                 next(given)
@@ -870,7 +870,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     return function
 
 
-def zero_from_primal(primal: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(primal: object, symbolic_zeros: bool = False) -> Any:
     """Tangents of zero for a pytree of arrays.
 
     Args:
@@ -882,7 +882,7 @@ def zero_from_primal(primal: Any, symbolic_zeros: bool = False) -> Any:
       (SymbolicZero(f64[]), SymbolicZero(float0[]))
     """
 
-    def zero(leaf: Any) -> Any:
+    def zero(leaf: object) -> Any:
         aval: Any = aval_of(leaf)
         real = is_differentiable_dtype(aval.dtype)
         if symbolic_zeros or not real:

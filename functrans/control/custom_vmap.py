@@ -136,7 +136,7 @@ class _UserBatching(_Batching):
         )  # float0 has no axis
         out_flags: list[bool] = []
 
-        def flat(*operands: Any) -> list[Any]:
+        def flat(*operands: object) -> list[Any]:
             result = call_traced(
                 rule, size, in_batched, *tree.unflatten(self.treedef, operands[n:])
             )
@@ -212,7 +212,7 @@ class _JvpBatching(_Batching):
         pushed, found = jvp_jaxpr(one, (False,) * k + self.nonzero, self.out_nonzero)
         wanted = (*both, *select(both, self.nonzero))
 
-        def run(*operands: Any) -> list[Any]:
+        def run(*operands: object) -> list[Any]:
             outs = evaluate(pushed, [*operands[:k], *_widened(size, operands[k:], flags, wanted)])
             values, dots = split(outs, len(found))
             dots = select(spread(found, dots, lambda i: None), self.out_nonzero)
@@ -270,7 +270,7 @@ class _TransposedBatching(_Batching):
         pulled, found = transpose_jaxpr(forced, (False,) * k + self.linear, self.nonzero)
         wanted = (*flags[:n], *(True,) * (len(flags) - n))
 
-        def run(*operands: Any) -> list[Any]:
+        def run(*operands: object) -> list[Any]:
             values = [*operands[:k], *_widened(size, operands[k:], flags, wanted)]
             cts = spread(found, evaluate(pulled, values), lambda i: None)
             return [
@@ -286,7 +286,7 @@ class _TransposedBatching(_Batching):
 # the primitive ----------------------------------------------------------------------------------
 
 
-def _impl(*operands: Any, jaxpr: Jaxpr, rule: _Batching) -> tuple[Any, ...]:
+def _impl(*operands: object, jaxpr: Jaxpr, rule: _Batching) -> tuple[Any, ...]:
     return tuple(run(jaxpr, operands))
 
 
@@ -335,7 +335,9 @@ def _transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, rule: _Batching) -> tup
     return tuple(next(found) if flag and next(of_linear) else None for flag in linear)
 
 
-def _batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, rule: _Batching) -> Any:
+def _batch(
+    size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, rule: _Batching
+) -> tuple[Any, ...]:
     flags = tuple(dim is not None for dim in dims)
     program, captured, out_flags = rule.program(size, flags, jaxpr.in_avals)
     outs = evaluate(program, [*captured, *to_front(size, operands, dims)])
@@ -456,7 +458,7 @@ def sequential_vmap(fun: Callable[P, R]) -> custom_vmap[P, R]:
     """
     function: custom_vmap[P, R] = custom_vmap(fun)
 
-    def rule(axis_size: int, in_batched: Any, *args: Any) -> Any:
+    def rule(axis_size: int, in_batched: object, *args: object) -> Any:
         flags = tree.leaves(in_batched)
         leaves, treedef = tree.flatten(args)
 

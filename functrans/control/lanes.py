@@ -70,7 +70,7 @@ def join_lanes(aval: Aval, size: int, parts: Sequence[tuple[np.ndarray, Any]]) -
 # traced values ----------------------------------------------------------------------------------
 
 
-def sum_lanes(value: Any, aval: Aval) -> Any:
+def sum_lanes(value: object, aval: Aval) -> Any:
     """Sum over lanes: the cotangent of an operand that all lanes share."""
     if type(value) is Masked:
         mask = reduce_sum(cast(value.mask, np.int64), (0,)) > 0

@@ -36,6 +36,7 @@ from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.source import here
 from functrans.core.state import batch_axis
 from functrans.core.tapes import TapeValue
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.parameters import check_fits, check_number
 from functrans.passes.batch import named_axes
@@ -137,7 +138,7 @@ def scan_shape(params: dict[str, Any]) -> Shape:
 # evaluation -------------------------------------------------------------------------------------
 
 
-def _scan_impl(*operands: Any, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
+def _scan_impl(*operands: Array | complex, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
     shape = scan_shape(params)
     first, consts, carry, xs = shape.unpack(operands)
     n = int(first[0]) if first else params["length"]
@@ -170,7 +171,7 @@ def _scan_aval(*avals: Aval, jaxpr: Jaxpr, **params: Any) -> tuple[Aval, ...]:
 
 
 def _scan_check(
-    *avals: Aval, jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int | None, **_: Any
+    *avals: Aval, jaxpr: Jaxpr, n_consts: int, n_carry: int, length: int | None, **_: int
 ) -> None:
     if length is None:
         check_number("scan: the number of rounds", *avals[:1])
@@ -202,7 +203,9 @@ def fixpoint(start: Flags, step: Callable[[Flags], Flags]) -> Flags:
         flags = more
 
 
-def _scan_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, **params: Any) -> Any:
+def _scan_jvp(
+    primals: tuple[Array | complex, ...], tangents: tuple[Any, ...], *, jaxpr: Jaxpr, **params: Any
+) -> tuple[Any, ...]:
     shape = scan_shape(params)
     first, consts, carry, xs = shape.unpack(primals)
     _, *parts = shape.unpack(tangents)
@@ -350,7 +353,7 @@ def _reading_strong(linear_body: Jaxpr, order: list[list[int]], arguments: list[
     if not weak:
         return linear_body
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         values = list(args)
         for i in weak:
             values[i] = weaken(values[i])
@@ -635,7 +638,9 @@ def _transposed_body(
 # batching ---------------------------------------------------------------------------------------
 
 
-def _scan_batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, **params: Any) -> Any:
+def _scan_batch(
+    size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, **params: Any
+) -> tuple[Any, ...]:
     shape = scan_shape(params)
     first, *_ = shape.unpack(dims)
     if first and first[0] is not None:
@@ -643,7 +648,9 @@ def _scan_batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, **params: 
     return _batch_together(size, operands, dims, jaxpr, shape)
 
 
-def _batch_together(size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape) -> Any:
+def _batch_together(
+    size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape
+) -> tuple[Any, ...]:
     """The batch of loops of one length: a loop of batches."""
     _, const_dims, carry_dims, x_dims = shape.unpack(dims)
     first, consts, carry, xs = shape.unpack(operands)
@@ -677,14 +684,16 @@ def _batch_together(size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Sh
     return (*final, *ys), (*(0 if flag else None for flag in carry_flags), *y_dims)
 
 
-def _behind_iterations(x: Any, dim: int | None) -> Any:
+def _behind_iterations(x: Array, dim: int | None) -> Array:
     """A stack with its batch axis in front of each entry."""
     if dim is None or type(aval_of(x)) is Tape:
         return x
     return moveaxis(x, dim, 1)
 
 
-def _batch_lanes(size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape) -> Any:
+def _batch_lanes(
+    size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape
+) -> tuple[Any, ...]:
     """The batch of loops of different lengths: a loop as long as the longest of them.
 
     Each iteration is run by the lanes whose loop has it.
@@ -745,13 +754,13 @@ def _idle_body(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Jaxpr:
     """The body of a lane whose loop is over: carried values stay, ``ys`` are zero."""
     y_avals = jaxpr.out_avals[n_carry:]
 
-    def idle(*args: Any) -> list[Any]:
+    def idle(*args: object) -> list[Any]:
         return [*args[n_consts : n_consts + n_carry], *map(zeros, y_avals)]
 
     return stage(idle, jaxpr.in_avals, f"idle lane of {jaxpr.name}", name=jaxpr.name)
 
 
-def _scan_prune(used: Flags, *, jaxpr: Jaxpr, **params: Any) -> Any:
+def _scan_prune(used: Flags, *, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
     shape = scan_shape(params)
     c, k = shape.n_consts, shape.n_carry
     ys_used = used[k:]

@@ -36,6 +36,7 @@ from functrans.core.lowering import Structured
 from functrans.core.ownership import own_arrays
 from functrans.core.primitive import Joint, Primitive
 from functrans.core.state import current_config
+from functrans.core.values import Array
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
 from functrans.passes.programs import Flags
@@ -195,7 +196,7 @@ def call_program(
 # the primitive ----------------------------------------------------------------------------------
 
 
-def _jit_impl(*operands: Any, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
+def _jit_impl(*operands: Array | complex, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
     return tuple(run_silently(jaxpr, operands))
 
 
@@ -203,7 +204,9 @@ def _jit_aval(*avals: Aval, jaxpr: Jaxpr, name: str) -> tuple[Aval, ...]:
     return jaxpr.out_avals
 
 
-def _jit_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, name: str) -> Any:
+def _jit_jvp(
+    primals: tuple[Array | complex, ...], tangents: tuple[Any, ...], *, jaxpr: Jaxpr, name: str
+) -> tuple[Any, ...]:
     return call_jvp(_binder(name), jaxpr, primals, tangents)
 
 
@@ -213,15 +216,17 @@ def _jit_linearize(
     return call_linearize(_binder(name), jaxpr, needs, operands)
 
 
-def _jit_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
+def _jit_transpose(
+    cts: tuple[Any, ...], operands: Any, *, jaxpr: Jaxpr, name: str
+) -> tuple[Any, ...]:
     return call_transpose(_binder(name), jaxpr, cts, operands)
 
 
-def _jit_batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, name: str) -> Any:
+def _jit_batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
     return call_batch(_binder(name), jaxpr, size, operands, dims)
 
 
-def _jit_prune(used: Flags, *, jaxpr: Jaxpr, name: str) -> Any:
+def _jit_prune(used: Flags, *, jaxpr: Jaxpr, name: str) -> tuple[Any, ...]:
     return call_prune(_binder(name), jaxpr, used)
 
 

@@ -29,6 +29,7 @@ from functrans.control.while_loop import bind_while
 from functrans.core.avals import Aval, ShapedArray
 from functrans.core.dispatch import aval_of, shape_of
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.values import Array, Operand
 from functrans.passes.cotangents import add_cotangents, zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import (
@@ -64,13 +65,13 @@ def read_row(x: Any, row: Any, aval: Aval | None = None) -> Any:
     return entry
 
 
-def _written(x: Any, row: Any, entry: Any) -> Any:
+def _written(x: Operand, row: Array, entry: Operand) -> Any:
     """An array with another entry along the first axis."""
     shape = shape_of(x)[1:]
     return dynamic_update_slice(x, reshape(entry, (1, *shape)), (row, *(0,) * len(shape)))
 
 
-def _rows(aval: Aval, n: int) -> Any:
+def _rows(aval: Aval, n: int) -> Array:
     """Room for entries."""
     assert type(aval) is ShapedArray
     return broadcast_to(np.zeros((), aval.dtype), (n, *aval.shape))
@@ -92,10 +93,10 @@ def _loop(
     return final
 
 
-def _cut(length: Any, n: Any) -> Any:
+def _cut(length: Array, n: Array) -> Array:
     """``control.binomial.cut`` of traced integers."""
 
-    def step(length: Any, n: Any, r: Any, beta: Any) -> list[Any]:
+    def step(length: Array, n: Array, r: Array, beta: Array) -> list[Any]:
         return [r + 1, beta * (n + r + 1) // (r + 1)]
 
     r, beta = _loop(lambda length, n, r, beta: beta < length, step, [length, n], [n * 0 + 1, n + 1])

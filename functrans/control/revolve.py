@@ -42,6 +42,7 @@ from functrans.core.jaxpr import Equation, Jaxpr, Literal
 from functrans.core.lowering import Structured
 from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.state import batch_axis
+from functrans.core.values import Array
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
@@ -64,7 +65,9 @@ from functrans.primitives import elementwise as ew
 # the primitive of the linear part ---------------------------------------------------------------
 
 
-def _revolve_impl(*operands: Any, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int) -> tuple[Any, ...]:
+def _revolve_impl(
+    *operands: object, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int
+) -> tuple[Any, ...]:
     return tuple(run(jaxpr, operands))
 
 
@@ -97,7 +100,7 @@ def _revolve_linearize(
     known, given = operands[:n_known], needs[n_known:]
     dot_avals = jaxpr.in_avals[n_known:]
 
-    def linear(*args: Any) -> list[Any]:
+    def linear(*args: object) -> list[Any]:
         dots = spread(given, args[n_known:], lambda i: zeros(dot_avals[i]))
         return list(bind(revolve_p, *args[:n_known], *dots, **params))
 
@@ -126,7 +129,7 @@ def _revolve_transpose(
 
 def _revolve_batch(
     size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int
-) -> Any:
+) -> tuple[Any, ...]:
     flags = tuple(dim is not None for dim in dims[:n_known])
     n_dots, n_outs = len(operands) - n_known, len(jaxpr.outvars)
     name = batch_axis.get()
@@ -163,7 +166,7 @@ def _loop_of(jaxpr: Jaxpr) -> Equation:
     return eqn
 
 
-def _binomial_impl(*operands: Any, jaxpr: Jaxpr, n: int) -> tuple[Any, ...]:
+def _binomial_impl(*operands: object, jaxpr: Jaxpr, n: int) -> tuple[Any, ...]:
     return tuple(run(jaxpr, operands))
 
 
@@ -182,11 +185,13 @@ class _Rebinder:
         return tuple(bind_loops(jaxpr, operands, self.n))
 
 
-def _binomial_jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, n: int) -> Any:
+def _binomial_jvp(primals: object, tangents: object, *, jaxpr: Jaxpr, n: int) -> Any:
     return call_jvp(_Rebinder(n), jaxpr, primals, tangents)  # type: ignore[arg-type]  # binds too
 
 
-def _binomial_batch(size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, n: int) -> Any:
+def _binomial_batch(
+    size: int, operands: object, dims: object, *, jaxpr: Jaxpr, n: int
+) -> tuple[Any, ...]:
     return call_batch(_Rebinder(n), jaxpr, size, operands, dims)  # type: ignore[arg-type]  # binds too
 
 
@@ -194,7 +199,7 @@ def _binomial_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, n: int) -> tup
     return call_transpose(_call_binder(jaxpr), jaxpr, cts, operands)
 
 
-def _binomial_prune(used: Flags, *, jaxpr: Jaxpr, n: int) -> Any:
+def _binomial_prune(used: Flags, *, jaxpr: Jaxpr, n: int) -> tuple[Any, ...]:
     eqn = _loop_of(jaxpr)
     assert eqn.primitive.prune is not None
     params, inputs, outputs = eqn.primitive.prune(used, **eqn.params)
@@ -254,11 +259,11 @@ def _ends_within(
         return False
     n_cond, n_consts = len(cond_consts), len(consts)
 
-    def holds(*args: Any) -> list[Any]:
+    def holds(*args: object) -> list[Any]:
         own, (number,), state = split(args, n_cond, 1)
         return [ew.logical_and(evaluate(cond, [*own, *state])[0], number <= n)]
 
-    def step(*args: Any) -> list[Any]:
+    def step(*args: object) -> list[Any]:
         own, (number,), state = split(args, n_consts, 1)
         return [number + 1, *evaluate(body, [*own, *state])]
 
@@ -370,7 +375,7 @@ def _loop_program(primitive: Primitive, avals: Sequence[Any], params: dict[str, 
     """A program of one equation."""
     name = params["jaxpr" if primitive is scan_p else "body_jaxpr"].name
 
-    def run(*operands: Any) -> list[Any]:
+    def run(*operands: Array) -> list[Any]:
         return list(bind(primitive, *operands, **params))
 
     return intern(stage(run, avals, name, name=name))
@@ -384,7 +389,7 @@ def bind_loops(jaxpr: Jaxpr, args: Sequence[Any], n: int) -> list[Any]:
     env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
     env.update(zip(jaxpr.constvars, jaxpr.consts, strict=True))
 
-    def value(atom: Any) -> Any:
+    def value(atom: object) -> Any:
         return atom.value if type(atom) is Literal else env[atom]
 
     for eqn in jaxpr.eqns:

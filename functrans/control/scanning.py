@@ -40,7 +40,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here
 from functrans.core.state import current_config
-from functrans.core.values import R, Result
+from functrans.core.values import Array, Operand, R, Result
 from functrans.errors import ShapeError
 from functrans.passes.programs import batch_jaxpr, split
 from functrans.passes.staging import stage
@@ -51,7 +51,7 @@ from functrans.primitives.structural import cast_p, normalize_axis, reshape
 _MAX_ATTEMPTS = 8
 
 
-def _pair(who: str, result: Any) -> tuple[Any, Any]:
+def _pair(who: str, result: tuple[Any, ...]) -> tuple[Any, Any]:
     """``(carry, y)`` of a body of ``scan``."""
     if not isinstance(result, tuple) or len(result) != 2:
         got = f"a tuple of {len(result)}" if isinstance(result, tuple) else type(result).__name__
@@ -63,7 +63,7 @@ def _pair(who: str, result: Any) -> tuple[Any, Any]:
 def _stage_loop(
     who: str,
     fun: Callable[..., Any],
-    treedef: Any,
+    treedef: object,
     carry: Sequence[Any],
     carry_paths: Sequence[str],
     x_avals: Sequence[Any],
@@ -125,7 +125,7 @@ def _entry_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[1:]
 
 
-def _scan_length(xs: Any, length: Any) -> int:
+def _scan_length(xs: Operand | None, length: int | None) -> int:
     """The number of iterations."""
     expected = None if length is None else operator.index(length)
     source = "length"
@@ -150,7 +150,7 @@ def _scan_length(xs: Any, length: Any) -> int:
     return expected
 
 
-def _unroll(value: Any) -> int:
+def _unroll(value: int) -> int:
     """How many iterations to a turn; 0 and true stand for all, which is left to the compiler."""
     number = operator.index(value)
     if number < 0:
@@ -161,7 +161,7 @@ def _unroll(value: Any) -> int:
 @boundary
 def scan(
     f: Callable[..., tuple[R, Result]],
-    init: Any,
+    init: object,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
@@ -306,7 +306,7 @@ def map(f: Callable[..., R], xs: Any, *, batch_size: int | None = None) -> R:  #
     return finish_results(joined, [*body.captured, *leaves], body.treedef)
 
 
-def _states(who: str, checkpoint: Any) -> int | None:
+def _states(who: str, checkpoint: Binomial | None) -> int | None:
     """The number of states that a policy keeps."""
     if checkpoint is None:
         return None
@@ -340,7 +340,7 @@ def _bound_loop(
 def while_loop(
     cond_fun: Callable[..., Any],
     body_fun: Callable[..., R],
-    init_val: Any,
+    init_val: object,
     *,
     checkpoint: Binomial | None = None,
 ) -> R:
@@ -504,7 +504,7 @@ def fori_loop(
     return final
 
 
-def _bound(name: str, value: Any) -> Any:
+def _bound(name: str, value: Operand) -> Any:
     """A bound of a range: an int, an integer scalar of NumPy, or a tracer."""
     value = canonical(value, lambda: f"fori_loop: {name}")
     aval = aval_of(value)
@@ -516,13 +516,15 @@ def _bound(name: str, value: Any) -> Any:
 # associative_scan -------------------------------------------------------------------------------
 
 
-def _along(x: Any, axis: int, entry: slice) -> Any:
+def _along(x: Array, axis: int, entry: slice) -> Array:
     """A slice along one axis."""
     return slice_index(x, BasicIndex((*[slice(None)] * axis, entry)))
 
 
 @boundary
-def associative_scan(fn: Callable[..., R], elems: Any, reverse: bool = False, axis: int = 0) -> R:
+def associative_scan(
+    fn: Callable[..., R], elems: object, reverse: bool = False, axis: int = 0
+) -> R:
     """All prefixes of an associative operation, in logarithmically many steps.
 
     Args:
@@ -584,7 +586,7 @@ def _described(paths: Sequence[str], leaves: Sequence[Any]) -> list[str]:
     return [f"{path} ({aval_of(leaf)})" for path, leaf in zip(paths, leaves, strict=True)]
 
 
-def _reversed(x: Any, axis: int) -> Any:
+def _reversed(x: Array, axis: int) -> Array:
     """An array with one axis the other way round."""
     return reverse(x, (axis,))
 
@@ -615,12 +617,12 @@ def _strided(
     return [_along(x, axis, slice(start, stop, step)) for x, axis in zip(elems, axes, strict=True)]
 
 
-def _interleaved(even: Any, odd: Any, axis: int) -> Any:
+def _interleaved(even: object, odd: object, axis: int) -> Array:
     """An array whose elements come from two arrays in turns."""
     n_even, n_odd = shape_of(even)[axis], shape_of(odd)[axis]
     ndim = len(shape_of(even))
 
-    def spaced(x: Any, low: int, high: int) -> Any:
+    def spaced(x: Any, low: int, high: int) -> Array:
         config = [(0, 0, 0)] * ndim
         config[axis] = (low, high, 1)
         return pad(x, aval_of(x).dtype.type(0), config)

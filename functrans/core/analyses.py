@@ -72,7 +72,7 @@ def analysis(function: Callable[Concatenate[J, P], T]) -> Callable[Concatenate[J
         return jaxpr if value is _ITSELF else value
 
     @wraps(function)
-    def known_by_key(jaxpr: J, *key: Any) -> Any:
+    def known_by_key(jaxpr: J, *key: tuple[bool, ...]) -> Any:
         place = (known_by_key, *key)
         value = jaxpr.cache.get(place, _UNKNOWN)
         if value is _UNKNOWN:
@@ -84,7 +84,7 @@ def analysis(function: Callable[Concatenate[J, P], T]) -> Callable[Concatenate[J
     return cast("Callable[Concatenate[J, P], T]", made)
 
 
-def remember(jaxpr: Program, known: Any, value: Any) -> None:
+def remember(jaxpr: Program, known: Any, value: object) -> None:
     """Let an analysis of a program be a value, computed or not.
 
     Args:

@@ -21,6 +21,7 @@ from functrans.core.avals import ShapedArray, Tape, aval_of_plain, is_differenti
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, escaped, standing
 from functrans.core.source import here
 from functrans.core.tapes import TapeValue
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -28,7 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _READY = frozenset({np.float64, np.float32, float})
 
 
-def name_of(fun: Any) -> str:
+def name_of(fun: object) -> str:
     """The name of a function, for messages."""
     return getattr(fun, "__name__", None) or type(fun).__name__
 
@@ -65,18 +66,18 @@ def take_over(wrapper: Any, fun: Any) -> None:
             vars(wrapper)[name] = value
 
 
-def part_of(fun: Any, function: Function) -> Function:
+def part_of(fun: object, function: Function) -> Function:
     """A function that a transform of ``fun`` works on, under the name of ``fun``."""
     function.__name__ = function.__qualname__ = name_of(fun)
     return function
 
 
-def further_arguments(args: Any) -> tuple[Any, ...]:
+def further_arguments(args: object) -> tuple[Any, ...]:
     """Further arguments as a tuple: what is none is the only one, as in SciPy."""
     return args if isinstance(args, tuple) else (args,)
 
 
-def check_callable(who: str, fun: Any) -> None:
+def check_callable(who: str, fun: object) -> None:
     """Refuse what cannot be called.
 
     Raises:
@@ -115,7 +116,7 @@ def check_argnums(who: str, argnums: Any) -> int | tuple[int, ...]:
 _ARGNUMS = "argnums must be an int or a tuple of ints"
 
 
-def no_positions(who: str, option: str, value: Any) -> TypeError:
+def no_positions(who: str, option: str, value: object) -> TypeError:
     """The error for what is given in place of positions, such as the argument of the function."""
     what = f"{who}: {option}, got "
     if isinstance(value, (Tracer, np.ndarray, np.generic, float, complex)):
@@ -213,7 +214,7 @@ _AS_ARGUMENT = (
 _AS_RESULT = "return arrays and numbers (has_aux=True, where there is it, carries out the rest)"
 
 
-def result_leaf(value: Any, label: str, result: Any, i: int) -> Any:
+def result_leaf(value: Array, label: str, result: Any, i: int) -> Any:
     """A leaf of the result of a traced function, checked.
 
     Raises:
@@ -241,7 +242,9 @@ def leaf_type(value: Any) -> Any:
     return ShapedArray(value.shape, value.dtype) if tree.is_float0(value) else aval_of(value)
 
 
-def check_same_structure(who: str, expected: Any, received: Any, what: str, where: str) -> None:
+def check_same_structure(
+    who: str, expected: object, received: object, what: str, where: str
+) -> None:
     """Refuse ``what`` if its structure is not the expected one, which is that of ``where``.
 
     Raises:
@@ -264,7 +267,7 @@ def argument_paths(who: str, args: Any, numbers: Sequence[int]) -> Callable[[int
     return path
 
 
-def leaf_description(who: str, arguments: Any, index: int, root: str) -> str:
+def leaf_description(who: str, arguments: object, index: int, root: str) -> str:
     """``grad of loss: args[0]['w']`` for the leaf of a number."""
     return f"{who}: {tree.key_paths(arguments, root)[index]}"
 
@@ -278,7 +281,7 @@ _PASSED_THROUGH = ", or allow_int=True to pass it through with no gradient"
 
 
 def differentiable_leaf(
-    value: Any,
+    value: Array | complex,
     describe: Callable[[], str],
     *,
     allow_int: bool | None = None,

@@ -9,7 +9,6 @@ Layer: ``core``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from functrans.core.avals import ShapedArray
 
@@ -36,16 +35,16 @@ def reduced(axes: Sequence[int], rank: int) -> AxisMap:
     return [kept.index(m) if m in kept else None for m in range(rank)]
 
 
-def along_axis(*avals: ShapedArray, axis: int, **params: Any) -> list[AxisMap]:
+def along_axis(*avals: ShapedArray, axis: int, **params: object) -> list[AxisMap]:
     """An ``axis_map``: what the parameter ``axis`` names is mixed."""
     return [without((axis,), aval.ndim) for aval in avals]
 
 
-def along_axes(*avals: ShapedArray, axes: Sequence[int], **params: Any) -> list[AxisMap]:
+def along_axes(*avals: ShapedArray, axes: Sequence[int], **params: object) -> list[AxisMap]:
     """An ``axis_map``: what the parameter ``axes`` names is mixed."""
     return [without(axes, aval.ndim) for aval in avals]
 
 
-def over_axes(*avals: ShapedArray, axes: Sequence[int], **params: Any) -> list[AxisMap]:
+def over_axes(*avals: ShapedArray, axes: Sequence[int], **params: object) -> list[AxisMap]:
     """An ``axis_map``: a reduction over the parameter ``axes``."""
     return [reduced(axes, aval.ndim) for aval in avals]

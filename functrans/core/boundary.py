@@ -35,7 +35,7 @@ def boundary(function: F) -> F:
     """
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         token = warn_at_user()
         try:
             return function(*args, **kwargs)
@@ -172,7 +172,7 @@ class Refusals:
         if not self._drop(report.exc_value):
             self._hooks["unraisablehook"](report)
 
-    def _ending(self, kind: Any, error: Any, traceback: Any) -> None:
+    def _ending(self, kind: object, error: object, traceback: object) -> None:
         if not self._drop(error):
             self._hooks["excepthook"](kind, error, traceback)
 

@@ -35,7 +35,7 @@ def traced_form(who: str, fun: Function) -> Function:
     needs_none = False  # nor would it, but for an argument
 
     @functools.wraps(fun)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         nonlocal needs_none
         if needs_none and _MAY_NEED_TWIN.isdisjoint(map(type, args)):
             return fun(*args, **kwargs)
@@ -54,7 +54,7 @@ _MAY_NEED_TWIN = frozenset({FunctionType, MethodType, functools.partial, list})
 """Types of arguments for which a function may need a twin that needs none of itself."""
 
 
-def call_traced(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
+def call_traced(fun: Any, /, *args: object, **kwargs: Any) -> Any:
     """Call a function, or its twin where plain code needs one."""
     is_on = current_config.get().plain and open_traces.get()
     if is_on and _may_have_twin(fun) and deferred.needs_twin(fun, args):
@@ -69,14 +69,14 @@ def is_own(function: FunctionType) -> bool:
     return name.startswith("functrans.") and not is_example
 
 
-def _is_twin(fun: Any) -> bool:
+def _is_twin(fun: object) -> bool:
     """Whether a function is a twin, or was made by one."""
     if type(fun) is MethodType:
         fun = fun.__func__
     return type(fun) is FunctionType and type(fun.__globals__) is not dict
 
 
-def _may_have_twin(fun: Any) -> bool:
+def _may_have_twin(fun: object) -> bool:
     """Whether a function may be of plain code: not functrans's own, and no twin already."""
     if type(fun) is MethodType:
         fun = fun.__func__

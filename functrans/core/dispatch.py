@@ -87,7 +87,7 @@ class Trace:
     def enter(self, tracer: Any) -> None:
         """Called when a tracer of this trace becomes a constant of a program that is staged."""
 
-    def annotate(self, tracer: Any, note: Any, is_result: bool = True) -> None:
+    def annotate(self, tracer: object, note: object, is_result: bool = True) -> None:
         """Attach an annotation to a value of this trace, or to the equation that made it.
 
         Traces that keep no equations forget it.
@@ -146,18 +146,23 @@ class Tracer:
     _is_array = True
     """Whether its methods are those of an ndarray."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__module__.startswith("functrans."):  # another's may be a container
             LEAF_TYPES.add(cls)
 
-    if not TYPE_CHECKING:  # methods that come later are not of any type
+    if TYPE_CHECKING:
+
+        def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
+            """What functions of arrays take it for."""
+
+    else:  # methods that come later are not of any type
 
         def __getattr__(self, name: str) -> Any:
             _give_methods()
             return getattr(self, name)
 
-        def __array_ufunc__(self, *args: Any, **kwargs: Any) -> Any:
+        def __array_ufunc__(self, *args: object, **kwargs: object) -> Any:
             _give_methods()
             return self.__array_ufunc__(*args, **kwargs)
 
@@ -303,7 +308,7 @@ def _taking(trace: Trace, operand: Tracer) -> Trace:
     return trace
 
 
-def bind(primitive: Primitive, *operands: Any, **params: Any) -> tuple[Any, ...]:
+def bind(primitive: Primitive, *operands: Any, **params: object) -> tuple[Any, ...]:
     """Apply a primitive under the trace that its operands belong to.
 
     Args:
@@ -382,7 +387,7 @@ class within:  # noqa: N801  # used like ``tracing``
 
 
 def pass_on(
-    notes: Mapping[Any, tuple[Any, ...]], places: Sequence[Any], values: Sequence[Any], eqn: Any
+    notes: Mapping[Any, tuple[Any, ...]], places: Sequence[Any], values: Sequence[Any], eqn: object
 ) -> None:
     """Attach to values what a program attaches to the variables that they stand for.
 
@@ -414,7 +419,7 @@ class replaying:  # noqa: N801  # used like ``tracing``
         self.token = replayed.set(replayed.get()) if self.is_on else None
         return self
 
-    def at(self, source: Any, scope: str) -> None:
+    def at(self, source: object, scope: str) -> None:
         """Apply an equation of this source and name scope from now on."""
         replayed.set((source, scope))
 
@@ -458,7 +463,7 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
         self.token = open_traces.set((*stack, trace))
         return trace
 
-    def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         """Close the trace; a refusal that C code made another error of comes out again."""
         self.trace.is_open = self.trace.is_direct = False
         open_traces.reset(self.token)
@@ -490,7 +495,7 @@ def _explain_recursion(trace: Trace, error: Any, traceback: Any) -> None:
         ) from error.with_traceback(None)
 
 
-def standing(value: Any) -> Any:
+def standing(value: object) -> Any:
     """What a value stands for: a buffer of plain code, or a selection by a mask, for an array."""
     own = getattr(type(value), "_standing", None)
     return value if own is None else own.__get__(value)

@@ -201,7 +201,7 @@ class Jaxpr:
         """Whether both programs are the same but for the identity of their variables."""
         return self.structural_hash() == other.structural_hash()
 
-    def save(self, path: Any) -> None:
+    def save(self, path: object) -> None:
         """Write the program to a file (versioned; data only, no code).
 
         Args:
@@ -213,7 +213,7 @@ class Jaxpr:
         _method("save")(self, path)
 
     @staticmethod
-    def load(path: Any) -> Jaxpr:
+    def load(path: object) -> Jaxpr:
         """Read a program written by :meth:`save`.
 
         Raises:

@@ -144,6 +144,8 @@ def branch_number(index: Any, count: int) -> int:
     return number if 0 <= number < count else count - 1
 
 
-def same_place(index: tuple[Any, ...], avals: Any, output: int, **params: Any) -> tuple[Read, ...]:
+def same_place(
+    index: tuple[Any, ...], avals: Any, output: int, **params: object
+) -> tuple[Read, ...]:
     """The ``trace`` of an operation that does nothing to the elements of its only operand."""
     return (Read(0, index),)

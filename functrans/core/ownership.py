@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from functrans.core.dispatch import Tracer
+from functrans.core.values import Array
 
 
-def own_array(value: Any, foreign: Sequence[Any] = ()) -> Any:
+def own_array(value: Array | complex, foreign: Sequence[Any] = ()) -> Any:
     """A result as an ndarray that the caller may write to.
 
     Args:

@@ -120,7 +120,7 @@ class LinearOperand:
         return self.aval.shape
 
 
-def is_linear(operand: Any) -> bool:
+def is_linear(operand: object) -> bool:
     """Whether a ``transpose`` rule's operand is the linear one."""
     return type(operand) is LinearOperand
 

@@ -31,12 +31,12 @@ def _error_state() -> tuple[contextvars.ContextVar[Any], Any] | None:
 _FOUND = _error_state()
 
 
-def _by_errstate(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _by_errstate(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     with np.errstate(all="ignore"):
         return function(*args, **kwargs)
 
 
-def _by_token(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _by_token(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """A function of arguments, evaluated without NumPy's warnings.
 
     Example:

@@ -96,7 +96,7 @@ def config(**settings: Any) -> Iterator[Config]:
         current_config.reset(token)
 
 
-def _check_setting(name: str, value: Any) -> None:
+def _check_setting(name: str, value: object) -> None:
     """Refuse a value that a setting cannot have: ``"no"`` would be true."""
     default = getattr(_DEFAULTS, name)
     if isinstance(default, str):
@@ -113,7 +113,7 @@ def _check_setting(name: str, value: Any) -> None:
             raise ValueError(f"config: {name} must be at least 0, got {value!r}")
 
 
-def _check_traceback(what: str, value: Any) -> None:
+def _check_traceback(what: str, value: object) -> None:
     if value not in ("filtered", "full"):
         raise ValueError(f"{what} must be 'filtered' or 'full', got {value!r}")
 

@@ -73,7 +73,7 @@ class TapeValue:
         """Set an entry that ``TapeValue(aval, length)`` has room for."""
         self.entries[i] = value
 
-    def append(self, value: Any) -> None:
+    def append(self, value: object) -> None:
         """Add an entry."""
         if type(self.entries) is list:
             self.entries.append(value)

@@ -43,7 +43,7 @@ class Wrapper:
         raise NotImplementedError
 
 
-def by_name(value: Any, fun: Any) -> str | None:
+def by_name(value: object, fun: Any) -> str | None:
     """The name of a function if it leads to what decorates it, for pickling; else ``None``."""
     name: str = getattr(fun, "__qualname__", "")
     place: Any = sys.modules.get(value.__module__)
@@ -83,7 +83,7 @@ class Transformed(Wrapper):
         self._arguments = arguments
         self._options = options
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: Any) -> Any:
         """Call the function."""
         token = warn_at_user()  # as ``boundary`` does, without a call of its own
         try:
@@ -96,7 +96,7 @@ class Transformed(Wrapper):
             if token is not None:
                 ERRORS.reset(token)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         """Bind to an instance, as functions in a class do."""
         return self if instance is None else functools.partial(self, instance)
 

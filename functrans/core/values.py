@@ -34,6 +34,8 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 Aux = TypeVar("Aux")
 """The second part of the result of a function with ``has_aux``."""
 
+Operand: TypeAlias = "Array | Tracer | complex"
+"""An array, a traced one or a number."""
 Argnums: TypeAlias = int | Sequence[int]
 """Positions of arguments."""
 

@@ -319,12 +319,12 @@ def _binding(
     return text
 
 
-def _holds_program(value: Any) -> bool:
+def _holds_program(value: object) -> bool:
     return isinstance(value, Jaxpr) or (
         type(value) is tuple and any(isinstance(item, Jaxpr) for item in value)
     )
 
 
-def _param(value: Any) -> str:
+def _param(value: object) -> str:
     text = param_text(value)
     return text if len(text) <= _LONG_PARAM else text[:_LONG_PARAM] + "..."

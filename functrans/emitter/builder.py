@@ -250,7 +250,7 @@ class Builder:
 
     # constants -----------------------------------------------------------------------------------
 
-    def const(self, like: Value | Type, number: Any) -> Value:
+    def const(self, like: Value | Type, number: object) -> Value:
         """A number of the type of a value, in all of its lanes."""
         return constant(like.type if isinstance(like, Value) else like, number)
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from functrans.emitter.builder import Builder
 from functrans.emitter.casts import literal
@@ -35,7 +34,7 @@ LN2_FLOAT = float.fromhex("0x1.62e430p-1")
 LN2_FLOAT_LOW = LN2_HIGH - LN2_FLOAT
 
 
-def first_of(b: Builder, *cases: Any) -> Value:
+def first_of(b: Builder, *cases: Value) -> Value:
     """The value of the first condition that holds: ``condition, value, ..., otherwise``."""
     result: Value = cases[-1]
     for i in reversed(range(0, len(cases) - 1, 2)):
@@ -331,7 +330,7 @@ def power(b: Builder, z: Pair, w: Pair) -> Pair:
     )
 
 
-def _whole_exponent(re: Any, im: Any) -> int | None:
+def _whole_exponent(re: float | None, im: float | None) -> int | None:
     """The exponent as an integer, where it is a constant that is small and whole."""
     if re is None or im is None or im != 0 or not -16 <= re <= 16 or re != int(re):
         return None

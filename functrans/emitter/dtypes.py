@@ -16,6 +16,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.caching import remembered
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 
 _PYTHON_TYPES: dict[str, type] = {"i": int, "f": float, "c": complex}
 _COMPARISONS = frozenset(
@@ -52,7 +53,9 @@ def loop_dtypes(
     return (out_aval.dtype,) * len(avals)
 
 
-def literal_in(value: Any, dtype: np.dtype, primitive: Primitive | None = None) -> Any:
+def literal_in(
+    value: float, dtype: np.dtype, primitive: Primitive | None = None
+) -> Array | complex:
     """A number of a program in the dtype that an operation computes in.
 
     Args:
@@ -95,5 +98,5 @@ def _resolved(ufunc: np.ufunc, keys: tuple[Any, ...]) -> tuple[np.dtype, ...]:
     return ufunc.resolve_dtypes((*keys, *(None,) * ufunc.nout))[: ufunc.nin]
 
 
-def _is_integer(key: Any) -> bool:
+def _is_integer(key: object) -> bool:
     return isinstance(key, np.dtype) and key.kind in "iu"

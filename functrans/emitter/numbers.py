@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
+from functrans.core.values import Array
 from functrans.emitter import (
     casts,
     complex_functions,
@@ -83,7 +85,7 @@ class Numbers:
 
     # memory, constants, conversions --------------------------------------------------------------
 
-    def load(self, dtype: Any, pointer: Value, lanes: int = 1) -> Number:
+    def load(self, dtype: DTypeLike | None, pointer: Value, lanes: int = 1) -> Number:
         """Read numbers that stand one after the other in memory."""
         dtype = np.dtype(dtype)
         return Number(dtype, casts.load(self.b, dtype, pointer, lanes))
@@ -101,7 +103,7 @@ class Numbers:
         """One number in all lanes."""
         return Number(x.dtype, tuple(self.b.splat(part, lanes) for part in x.parts))
 
-    def cast(self, x: Number, dtype: Any) -> Number:
+    def cast(self, x: Number, dtype: DTypeLike | None) -> Number:
         """Convert as ``astype`` does."""
         dtype = np.dtype(dtype)
         return Number(dtype, casts.cast(self.b, x.parts, x.dtype, dtype))
@@ -119,7 +121,7 @@ class Numbers:
         """
         raise NotImplementedError(f"{error.__name__} ({message}) without a program to leave")
 
-    def like(self, x: Number, value: Any) -> Number:
+    def like(self, x: Number, value: Array | complex) -> Number:
         """A constant of the dtype and lanes of a number."""
         return self.constant(x.dtype, value, x.lanes)
 

@@ -61,7 +61,7 @@ class Array:
         return Array(self.pointer, shape, self.dtype)
 
 
-def _refuse(*_: Any) -> Any:
+def _refuse(*_: object) -> Any:
     raise NotImplementedError("a function of its own has no workspace and no errors")
 
 

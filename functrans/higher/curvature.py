@@ -116,7 +116,7 @@ def add_blocks(first: Block, second: Block) -> Block:
 # second-order terms -----------------------------------------------------------------------------
 
 
-def weighted(block: Block, weights: Any) -> Any:
+def weighted(block: Block, weights: object) -> Any:
     """The array of a block, each direction times its weight (``None`` is 1)."""
     if weights is None:
         return block.array
@@ -134,7 +134,7 @@ def weighted(block: Block, weights: Any) -> Any:
     return block.array * reshape(transpose(weights, (*free, *aligned)), tuple(extents))
 
 
-def paired(first: Block, second: Block, weights: Any) -> Any:
+def paired(first: Block, second: Block, weights: object) -> Any:
     """The sum over directions of the products of two derivatives, elementwise.
 
     Both are of operands that have the rank of the result and are aligned alike.
@@ -276,7 +276,7 @@ def push_linear(
 
 
 def push_dot(
-    block: Block, other: Any, position: int, contract: Sequence[Any], batch: Sequence[Any]
+    block: Block, other: object, position: int, contract: Sequence[Any], batch: Sequence[Any]
 ) -> Block:
     """The block of ``dot_general`` in one operand, the other one held.
 
@@ -340,7 +340,7 @@ def cross_dot(
     second: Block,
     contract: Sequence[Any],
     batch: Sequence[Any],
-    weights: Any,
+    weights: object,
 ) -> Any:
     """The sum over directions of ``dot_general`` of two derivatives."""
     rank = len(first.places)

@@ -21,6 +21,7 @@ from functrans.core.arguments import check_same_structure, leaf_description, nam
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.ownership import own_arrays
+from functrans.core.values import Array
 from functrans.higher.operators import Layout, Linearization, linear_operator, plain_point
 from functrans.transforms.chunks import check_chunking
 from functrans.transforms.dense import DenseJacobian
@@ -68,7 +69,7 @@ class GaussNewton:
 
     def dense(
         self,
-        params: Any,
+        params: object,
         *,
         chunk_size: int | str = "auto",
         memory_bytes: int | None = None,
@@ -94,7 +95,7 @@ class GaussNewton:
 
     def diagonal(
         self,
-        params: Any,
+        params: object,
         *,
         chunk_size: int | str = "auto",
         memory_bytes: int | None = None,
@@ -110,7 +111,7 @@ class GaussNewton:
         call = self._columns("ggn.diagonal", params, chunk_size, memory_bytes, progress)
         return call.diagonal()
 
-    def operator(self, params: Any) -> Any:
+    def operator(self, params: object) -> Any:
         """The matrix as ``scipy.sparse.linalg.LinearOperator``.
 
         The model runs once; the leaves of ``params``, one after the other, are the elements of the
@@ -125,20 +126,20 @@ class GaussNewton:
         times = functools.partial(_product, model, curvature)
         return linear_operator(times, times, layout, layout)
 
-    def _record(self, params: Any) -> tuple[Linearization, Linearization]:
+    def _record(self, params: object) -> tuple[Linearization, Linearization]:
         """The model at the parameters, and the gradient of the loss at its result."""
         model = Linearization("ggn", self._model, params)
         outs = tree.unflatten(model.out_treedef, model.outs)
         return model, Linearization("ggn", part_of(self._loss, grad(self._loss)), outs)
 
     def _columns(
-        self, who: str, params: Any, chunk_size: Any, memory_bytes: Any, progress: Any
+        self, who: str, params: object, chunk_size: object, memory_bytes: object, progress: object
     ) -> DenseJacobian:
         """The product as a function of the vector, which is linear, recorded at zero."""
         chunking = check_chunking(who, chunk_size, memory_bytes, progress)
         model, curvature = self._record(params)
 
-        def times(v: Any) -> Any:
+        def times(v: Array) -> Any:
             leaves, _ = tree.flatten((v,))
             (result,) = tree.unflatten(model.treedef, _product(model, curvature, leaves, None))
             return result

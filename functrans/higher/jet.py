@@ -60,6 +60,7 @@ from functrans.core.ownership import own_arrays
 from functrans.core.primitive import Joint, Primitive, linear, multilinear
 from functrans.core.source import here
 from functrans.core.transformed import transform
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.higher.series import (
     Series,
@@ -194,7 +195,7 @@ class _TaylorTrace(TowerTrace):
         w = slope(series)
         return TowerTracer(self, w.value, w)
 
-    def _tracer(self, value: Any, series: Series | None) -> Any:
+    def _tracer(self, value: Array | complex, series: Series | None) -> Any:
         return value if series is None else TowerTracer(self, value, series)
 
     def _held(
@@ -233,7 +234,7 @@ class _TaylorTrace(TowerTrace):
         return outs, [Series(out, rule(i)) for i, out in enumerate(outs)]
 
 
-def _is_floating(value: Any) -> bool:
+def _is_floating(value: Array | complex) -> bool:
     return is_differentiable_dtype(dtype_of(value))
 
 
@@ -246,7 +247,7 @@ def _still(value: Any) -> Any:
     return zeros(aval_of(value).strong())
 
 
-def _filled(value: Any, series: Series | None, order: int) -> Coefficients | None:
+def _filled(value: object, series: Series | None, order: int) -> Coefficients | None:
     """The coefficients of a series as arrays; ``None`` where all are zero."""
     if series is None:
         return None
@@ -341,7 +342,7 @@ def _call(
     order: int,
     *,
     jaxpr: Jaxpr,
-    **params: Any,
+    **params: object,
 ) -> Any:
     program, out_nonzero = series_program(jaxpr, _has(own), order)
     results = bind(primitive, *values, *_flat(own), jaxpr=program, **params)
@@ -350,7 +351,7 @@ def _call(
 
 
 def _loop(
-    primitive: Primitive, values: Any, own: Any, order: int, *, jaxpr: Jaxpr, **_: Any
+    primitive: Primitive, values: Any, own: Any, order: int, *, jaxpr: Jaxpr, **_: object
 ) -> Any:
     """A loop under a policy of reverse mode, as a call of the plain one."""
     return _call(jit_p, values, own, order, jaxpr=jaxpr, name=jaxpr.name)
@@ -437,7 +438,7 @@ def _scan(
     order: int,
     *,
     jaxpr: Jaxpr,
-    **params: Any,
+    **params: object,
 ) -> Any:
     shape = scan_shape(params)
     first, consts, carry, xs = shape.unpack(values)
@@ -619,7 +620,13 @@ def _check_series(label: str, primals: Any, series: Any) -> int:
     return lengths[0]
 
 
-def _column(label: str, primals: Any, values: Sequence[Any], given: Any, k: int) -> list[Any]:
+def _column(
+    label: str,
+    primals: tuple[Array | complex, ...],
+    values: Sequence[Any],
+    given: tuple[Array | complex, ...],
+    k: int,
+) -> list[Any]:
     """The derivatives of one order of all leaves; ``None`` for zero."""
     found: list[Any] = []
     start = 0
@@ -643,7 +650,7 @@ def _column(label: str, primals: Any, values: Sequence[Any], given: Any, k: int)
     return found
 
 
-def _divided(derivative: Any, k: int, staging: Any) -> Any:
+def _divided(derivative: Array | complex | None, k: int, staging: Any) -> Any:
     """The coefficient of a derivative of order ``k``; zeros that are known to be are ``None``."""
     if derivative is None or (_is_plain(derivative) and not np.any(derivative)):
         return None
@@ -653,11 +660,11 @@ def _divided(derivative: Any, k: int, staging: Any) -> Any:
     return derivative if factor == 1 else derivative * factor
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: Array | complex) -> bool:
     return not isinstance(value, Tracer)
 
 
-def _derivatives(value: Any, series: Series | None, order: int) -> Coefficients:
+def _derivatives(value: Array, series: Series | None, order: int) -> Coefficients:
     """The derivatives that the coefficients of a result are."""
     aval = leaf_type(value)
     dtype = tangent_dtype(aval.dtype)
@@ -705,7 +712,7 @@ def nth_derivative(fun: Callable[..., Any], n: int) -> Callable[..., Any]:
         raise ValueError(f"nth_derivative: n must not be negative, got {order}{here()}")
 
     @named("nth_derivative", fun)
-    def derivative(x: Any, *args: Any, **kwargs: Any) -> Any:
+    def derivative(x: float, *args: object, **kwargs: object) -> Any:
         label = f"nth_derivative of {name_of(fun)}"
         value = differentiable_leaf(x, lambda: f"{label}: args[0]")
         if shape_of(value):

@@ -188,7 +188,7 @@ class _LaplacianTrace(TowerTrace):
         outs = bind(primitive, *values, **params)
         if primitive.jvp is multilinear:  # in the one operand that varies
 
-            def filled(value: Any) -> Any:
+            def filled(value: object) -> Any:
                 return value
         else:
             filled = _still
@@ -318,7 +318,7 @@ class _LaplacianTrace(TowerTrace):
             shared = list(evaluate(program, values))
         return list(zip(shared, first, second, strict=True)), size
 
-    def _over_directions(self, lanes: Any, k: int) -> Any:
+    def _over_directions(self, lanes: object, k: int) -> Any:
         """The weighted sum of second derivatives over the directions of an input."""
         weights = self.weights[k]
         if weights is not None:
@@ -333,7 +333,7 @@ class _LaplacianTrace(TowerTrace):
         towers: Sequence[Any],
         *,
         jaxpr: Jaxpr,
-        **params: Any,
+        **params: object,
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """A call of a compiled function stays one, of values and derivatives."""
         kinds = tuple(map(_kind, towers))
@@ -457,7 +457,7 @@ class _SecondDerivatives:
         return broadcast_to(cast(slope, dtype_of(self.out)), shape_of(self.out))
 
 
-def _tangent_dtype(value: Any) -> np.dtype:
+def _tangent_dtype(value: object) -> np.dtype:
     return dtype_of(value)
 
 
@@ -478,7 +478,7 @@ def _nothing(_: int) -> None:
     return None
 
 
-def _curved(blocks: Mapping[int, Block], laplacian: Any) -> _Curved | None:
+def _curved(blocks: Mapping[int, Block], laplacian: object) -> _Curved | None:
     return _Curved(blocks, laplacian) if blocks or laplacian is not None else None
 
 
@@ -507,7 +507,7 @@ def laplacian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-    weights: Any = None,
+    weights: object = None,
 ) -> Callable[..., Any]:
     """The Laplacian of a function, in one forward pass.
 
@@ -542,7 +542,7 @@ def laplacian(
     run = _forward("laplacian", fun, argnums, has_aux, weights)
 
     @named("laplacian", fun)
-    def laplacian_function(*args: Any, **kwargs: Any) -> Any:
+    def laplacian_function(*args: object, **kwargs: object) -> Any:
         call = run(args, kwargs)
         result = tree.unflatten(call.treedef, call.own(call.laplacians()))
         return (result, call.aux) if has_aux else result
@@ -555,7 +555,7 @@ def forward_laplacian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-    weights: Any = None,
+    weights: object = None,
 ) -> Callable[..., Any]:
     """Value, Jacobian and Laplacian of a function, in one forward pass.
 
@@ -573,7 +573,7 @@ def forward_laplacian(
     run = _forward("forward_laplacian", fun, argnums, has_aux, weights)
 
     @named("forward_laplacian", fun)
-    def forward_laplacian_function(*args: Any, **kwargs: Any) -> Any:
+    def forward_laplacian_function(*args: object, **kwargs: object) -> Any:
         call = run(args, kwargs)
         values = tree.unflatten(call.treedef, call.own(call.values))
         second = tree.unflatten(call.treedef, call.own(call.laplacians()))
@@ -650,7 +650,7 @@ class _Call:
                 self.towers.append(tower)
 
     def _weights(
-        self, label: str, weights: Any, args: Any, numbers: Any, path: Callable[[int], str]
+        self, label: str, weights: object, args: Any, numbers: Any, path: Callable[[int], str]
     ) -> list[Any]:
         """Weights per leaf, of its shape."""
         if weights is None:
@@ -714,7 +714,7 @@ class _Call:
 
 
 def _forward(
-    who: str, fun: Callable[..., Any], argnums: Any, has_aux: bool, weights: Any
+    who: str, fun: Callable[..., Any], argnums: object, has_aux: bool, weights: object
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], _Call]:
     fun = traced_form(who, fun)
     numbers = check_argnums(who, argnums)

@@ -22,6 +22,7 @@ from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.passes.nodes import ordered_nodes
 from functrans.passes.pullback import pull_back
@@ -62,7 +63,7 @@ class Linearization:
         return [_whole(ct, leaf, size) for ct, leaf in zip(found, self.leaves, strict=True)]
 
 
-def _whole(value: Any, like: Any, size: int | None) -> Any:
+def _whole(value: object, like: object, size: int | None) -> Array:
     """A tangent with its full shape and dtype; zeros for ``None``."""
     shape = shape_of(like) if size is None else (size, *shape_of(like))
     if value is None:

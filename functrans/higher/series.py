@@ -99,7 +99,12 @@ def total(terms: Sequence[Any]) -> Any:
 
 
 def convolve(
-    a: Any, b: Any, k: int, start: int = 0, end: int | None = None, times: Any = ew.multiply
+    a: Series,
+    b: Any,
+    k: int,
+    start: int = 0,
+    end: int | None = None,
+    times: Callable[..., Any] = ew.multiply,
 ) -> Any:
     """``sum(a[j] * b[k - j])`` over ``j`` from ``start`` to ``end`` (``k``); ``None`` for zero."""
     terms = []
@@ -110,7 +115,7 @@ def convolve(
     return total(terms)
 
 
-def square(x: Any, k: int, start: int = 0) -> Any:
+def square(x: Series, k: int, start: int = 0) -> Any:
     """``sum(x[j] * x[k - j])`` over ``j`` from ``start`` to ``k - start``, with half the products.
 
     From 0 on it is coefficient ``k`` of the square of a series.
@@ -326,7 +331,7 @@ def _sqrt(operands: Sequence[Any], y: Series) -> Rule:
     return rule
 
 
-def _circular(partner: Callable[[Any], Any], own: float, other: float) -> Any:
+def _circular(partner: Callable[[Any], Any], own: float, other: float) -> Callable[..., Any]:
     """The rule of ``y' = own z x'``, ``z' = other y x'``, where ``z`` is the partner of ``y``."""
 
     def make(operands: Sequence[Any], y: Series) -> Rule:

@@ -111,7 +111,7 @@ def _check_consts(jaxpr: Jaxpr, prefix: str) -> None:
             raise JaxprTypeError(f"{prefix}: constant {i} is {aval}, its variable {var.aval}")
 
 
-def _atom_problem(atom: Any, bound: set[Any]) -> str:
+def _atom_problem(atom: Literal | Var, bound: set[Any]) -> str:
     """What is wrong with an operand or a result; empty when nothing is."""
     if type(atom) is Var:
         return "" if atom in bound else f"{atom} is read before it is bound"
@@ -122,7 +122,7 @@ def _atom_problem(atom: Any, bound: set[Any]) -> str:
     return ""
 
 
-def _plain_text(value: Any) -> str:
+def _plain_text(value: object) -> str:
     aval = aval_of_plain(value)
     return f"{type(value).__name__} {aval if aval is not None else ''}".strip()
 
@@ -163,7 +163,7 @@ def _outputs_problem(eqn: Equation, expected: Sequence[Any], bound: set[Any]) ->
     return ""
 
 
-def _is_too_large(aval: Any) -> bool:
+def _is_too_large(aval: object) -> bool:
     """Whether no array has this shape; NumPy counts the other extents of one without elements."""
     if type(aval) is not ShapedArray:
         return False

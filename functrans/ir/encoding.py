@@ -133,7 +133,7 @@ def little_endian(array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
 
 
-def encode_aval(aval: Any) -> Any:
+def encode_aval(aval: object) -> dict[str, Any]:
     """An aval as JSON."""
     if type(aval) is Tape:
         return {"tape": encode_aval(aval.element)}
@@ -146,7 +146,7 @@ def _encode_complex(value: complex) -> dict[str, Any]:
     return {"complex": [encode_value(part, _no_program) for part in (value.real, value.imag)]}
 
 
-def _encode_slice(value: Any) -> dict[str, Any]:
+def _encode_slice(value: slice) -> dict[str, Any]:
     parts = (value.start, value.stop, value.step)
     return {"slice": [encode_value(part, _no_program) for part in parts]}
 
@@ -169,7 +169,9 @@ _ENCODERS: Mapping[type, Callable[[Any], Any]] = {
 # decoding ---------------------------------------------------------------------------------------
 
 
-def decode_value(encoded: Any, program: Callable[[Any], Any], stray: Callable[[Any], Any]) -> Any:
+def decode_value(
+    encoded: object, program: Callable[[Any], Any], stray: Callable[[Any], Any]
+) -> Any:
     """The value that :func:`encode_value` wrote.
 
     Args:
@@ -205,7 +207,7 @@ _DTYPES = {
 }
 
 
-def decode_dtype(text: Any) -> np.dtype:
+def decode_dtype(text: object) -> np.dtype:
     """The dtype of a name.
 
     Raises:
@@ -247,8 +249,8 @@ def _decode_scalar(content: Any) -> np.generic:
     return from_little_endian(raw, dtype)[0]
 
 
-def _decode_part(encoded: Any) -> Any:
-    def refused(number: Any) -> Any:
+def _decode_part(encoded: object) -> Any:
+    def refused(number: object) -> Any:
         raise ValueError(f"program {number!r} as a part of a number or slice")
 
     return decode_value(encoded, refused, refused)

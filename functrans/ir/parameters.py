@@ -38,16 +38,16 @@ def _ndim(eqn: Equation) -> int:
     return aval.ndim if type(aval) is ShapedArray else 0
 
 
-def _flag(value: Any, eqn: Equation) -> str:
+def _flag(value: bool, eqn: Equation) -> str:
     return "" if type(value) is bool else "is not True or False"
 
 
-def _flags(value: Any, eqn: Equation) -> str:
+def _flags(value: tuple[bool, ...], eqn: Equation) -> str:
     is_good = type(value) is tuple and all(type(x) is bool for x in value)
     return "" if is_good else "is not a tuple of True and False"
 
 
-def _axis(value: Any, eqn: Equation) -> str:
+def _axis(value: int, eqn: Equation) -> str:
     out = eqn.outputs[0].aval if eqn.outputs else None
     ndim = max(_ndim(eqn), out.ndim if type(out) is ShapedArray else 0)
     return (
@@ -55,14 +55,14 @@ def _axis(value: Any, eqn: Equation) -> str:
     )
 
 
-def _axes(value: Any, eqn: Equation) -> str:
+def _axes(value: tuple[int, ...], eqn: Equation) -> str:
     ndim = _ndim(eqn)
     if _integers(0)(value, eqn) or len(set(value)) != len(value) or max(value, default=-1) >= ndim:
         return f"is not a tuple of different axes from 0 to {ndim - 1}"
     return ""
 
 
-def _pair_of_axes(value: Any, eqn: Equation) -> str:
+def _pair_of_axes(value: tuple[Any, ...], eqn: Equation) -> str:
     is_pair = type(value) is tuple and len(value) == 2
     if not is_pair or any(_integers(0)(v, eqn) or len(set(v)) != len(v) for v in value):
         return "is not a pair of tuples of different axes"
@@ -70,7 +70,7 @@ def _pair_of_axes(value: Any, eqn: Equation) -> str:
 
 
 def _integer(least: int | None, may_be_none: bool = False) -> Kind:
-    def problem(value: Any, eqn: Equation) -> str:
+    def problem(value: int, eqn: Equation) -> str:
         if value is None and may_be_none:
             return ""
         if type(value) is int and abs(value) < 1 << 48 and (least is None or value >= least):
@@ -83,7 +83,7 @@ def _integer(least: int | None, may_be_none: bool = False) -> Kind:
 def _integers(least: int | None) -> Kind:
     each = _integer(least)
 
-    def problem(value: Any, eqn: Equation) -> str:
+    def problem(value: tuple[int, ...], eqn: Equation) -> str:
         if type(value) is tuple and not any(each(x, eqn) for x in value):
             return ""
         return "is not a tuple of integers" + ("" if least is None else f" of at least {least}")
@@ -94,7 +94,7 @@ def _integers(least: int | None) -> Kind:
 def _rows(width: int) -> Kind:
     row = _integers(None)
 
-    def problem(value: Any, eqn: Equation) -> str:
+    def problem(value: tuple[Any, ...], eqn: Equation) -> str:
         is_good = type(value) is tuple and not any(row(x, eqn) or len(x) != width for x in value)
         return "" if is_good else f"is not a tuple of tuples of {width} integers"
 
@@ -102,7 +102,7 @@ def _rows(width: int) -> Kind:
 
 
 def _word(*words: str) -> Kind:
-    def problem(value: Any, eqn: Equation) -> str:
+    def problem(value: str, eqn: Equation) -> str:
         return "" if value in words else f"is none of {', '.join(map(repr, words))}"
 
     return problem
@@ -112,25 +112,25 @@ def _pair(value: Any, eqn: Equation) -> str:
     return _integers(0)(value, eqn) or ("" if len(value) == 2 else "is no pair")
 
 
-def _label(value: Any, eqn: Equation) -> str:
+def _label(value: object, eqn: Equation) -> str:
     """What is no label is something that the primitive checks itself."""
     return "" if type(value) is str or eqn.primitive.check is not None else "is no text"
 
 
 def _is_a(*types: type) -> Kind:
-    def problem(value: Any, eqn: Equation) -> str:
+    def problem(value: float | Jaxpr, eqn: Equation) -> str:
         return "" if isinstance(value, types) else f"is no {types[0].__name__}"
 
     return problem
 
 
-def _dtype(value: Any, eqn: Equation) -> str:
+def _dtype(value: np.dtype, eqn: Equation) -> str:
     if isinstance(value, np.dtype) and value.isnative:
         return ""
     return "is no dtype of this machine's byte order"
 
 
-def _programs(value: Any, eqn: Equation) -> str:
+def _programs(value: tuple[Any, ...], eqn: Equation) -> str:
     is_good = type(value) is tuple and value and all(type(x) is Jaxpr for x in value)
     return "" if is_good else "is no tuple of programs"
 
@@ -191,7 +191,7 @@ def _expected(primitive: Primitive) -> tuple[frozenset[str], frozenset[str], boo
     return frozenset(must), frozenset(may), is_open
 
 
-def _keywords(function: Any) -> frozenset[str] | None:
+def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
     """The keywords of a function that takes no others; ``None`` where it does or hides them."""
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -238,7 +238,7 @@ def check_fits(what: str, avals: Sequence[Any], expected: Sequence[Any]) -> None
             raise TypeError(f"{what} {i}: {aval} instead of {wanted}")
 
 
-def check_number(what: str, *avals: Any) -> None:
+def check_number(what: str, *avals: object) -> None:
     """Refuse what is not one integer.
 
     Raises:
@@ -249,7 +249,7 @@ def check_number(what: str, *avals: Any) -> None:
         raise TypeError(f"{what} is {aval}, not an integer")
 
 
-def check_call(*avals: Any, jaxpr: Jaxpr, **_: Any) -> None:
+def check_call(*avals: ShapedArray, jaxpr: Jaxpr, **_: object) -> None:
     """The check of an equation that runs its program once, on its operands.
 
     Raises:

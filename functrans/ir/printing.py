@@ -120,13 +120,13 @@ def atom_text(atom: Atom, names: Mapping[Var, str]) -> str:
     return literal_text(atom) if isinstance(atom, Literal) else names.get(atom, "?")
 
 
-def callable_text(value: Any) -> str:
+def callable_text(value: object) -> str:
     """Name of a function: ``<callable model.loss>``."""
     name = getattr(value, "__qualname__", None) or type(value).__qualname__
     return f"<callable {getattr(value, '__module__', None) or '?'}.{name}>"
 
 
-def param_text(value: Any) -> str:
+def param_text(value: object) -> str:
     """A static parameter that holds no program."""
     if isinstance(value, str):
         return repr(value)
@@ -151,7 +151,7 @@ def annotation_text(values: Sequence[Any]) -> str:
     return "{" + ", ".join(map(_annotation_item, values)) + "}"
 
 
-def _annotation_item(value: Any) -> str:
+def _annotation_item(value: object) -> str:
     if isinstance(value, Annotation):
         return str(value)
     if callable(value):
@@ -216,7 +216,7 @@ def equation_line(eqn: Equation, names: Mapping[Var, str]) -> str:
     return " ".join([f"{outputs} = {head}", *(atom_text(a, names) for a in eqn.inputs)])
 
 
-def _short(value: Any) -> str:
+def _short(value: int | str | tuple[int, ...]) -> str:
     if isinstance(value, Jaxpr):
         return "{...}"
     if type(value) is tuple:
@@ -291,7 +291,7 @@ class _Printer:
         lines.append(f"{indent}]{tail}")
         return lines
 
-    def _param(self, value: Any, indent: str) -> list[str]:
+    def _param(self, value: object, indent: str) -> list[str]:
         """Lines of a parameter; the first has no indentation."""
         if isinstance(value, Jaxpr):
             number = self.repeated.get(value)

@@ -42,6 +42,7 @@ import numpy as np
 from functrans.core.annotations import KINDS, Annotation
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.source import SourceLine
+from functrans.core.values import Array
 from functrans.errors import CacheFormatError, FunctransError
 from functrans.ir.check import check_jaxpr
 from functrans.ir.encoding import (
@@ -132,7 +133,7 @@ class _Identity:
         return id(self.value)
 
 
-def _const_row(const: Any, arrays: list[np.ndarray]) -> dict[str, Any]:
+def _const_row(const: object, arrays: list[np.ndarray]) -> dict[str, Any]:
     """Describe a constant; an array is appended to ``arrays``."""
     if not isinstance(const, np.ndarray):
         return {"value": encode_value(const, _no_program)}
@@ -148,7 +149,7 @@ def _const_file(number: int) -> str:
     return f"constants/{number}.npy"
 
 
-def _no_program(jaxpr: Any) -> Any:
+def _no_program(jaxpr: object) -> Any:
     raise CacheFormatError("a constant holds a program")
 
 
@@ -195,7 +196,7 @@ def reduce(jaxpr: Jaxpr) -> tuple[Any, ...]:
     """What ``Jaxpr.__reduce__`` returns."""
     strays: list[Any] = []
 
-    def stray(value: Any) -> Any:
+    def stray(value: object) -> Any:
         strays.append(value)
         return {"object": len(strays) - 1}
 
@@ -308,7 +309,7 @@ class _Reader:
         self.scopes = [str(scope) for scope in document["scopes"]]
         self.consts = [self._const(archive, row) for row in document["consts"]]
 
-    def _const(self, archive: zipfile.ZipFile, row: dict[str, Any]) -> Any:
+    def _const(self, archive: zipfile.ZipFile, row: dict[str, Any]) -> Array:
         if "file" not in row:
             return decode_value(row["value"], _no_program, _no_program)
         name = row["file"]
@@ -346,7 +347,7 @@ class _Reader:
         self.programs[number] = jaxpr
         return jaxpr
 
-    def _atom(self, number: int, variables: list[Any]) -> Any:
+    def _atom(self, number: int, variables: list[Any]) -> Literal | Var:
         return variables[number] if number >= 0 else self.literals[-1 - number]
 
     def _equation(self, cells: list[Any], variables: list[Any]) -> Equation:
@@ -372,7 +373,7 @@ class _Reader:
             for kind, number, values in rows
         }
 
-    def _annotation(self, encoded: Any) -> Any:
+    def _annotation(self, encoded: object) -> Any:
         if isinstance(encoded, dict) and "hook" in encoded:
             return SavedHook(encoded["hook"])
         if isinstance(encoded, dict) and "note" in encoded:
@@ -429,7 +430,7 @@ def _hash(jaxpr: Jaxpr, known: dict[Jaxpr, str]) -> str:
     return known[jaxpr]
 
 
-def _content_hash(const: Any) -> str:
+def _content_hash(const: Array) -> str:
     """Hash of a constant's elements, whatever its memory layout; its aval is hashed elsewhere."""
     array = np.ascontiguousarray(little_endian(np.asarray(const)))
     return sha256(array.view(np.uint8).data if array.size else b"").hexdigest()

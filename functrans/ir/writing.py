@@ -16,6 +16,7 @@ from functrans.core.annotations import Annotation
 from functrans.core.avals import aval_of_plain
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.source import resolve
+from functrans.core.values import Array
 from functrans.errors import JaxprTypeError, UnsupportedOperationError
 from functrans.ir.encoding import Unencodable, encode_aval, encode_value
 from functrans.ir.printing import callable_text
@@ -105,7 +106,7 @@ class Writer:
                 raise self._refusal(eqn, key, problem.value) from None
         return encoded
 
-    def _refusal(self, eqn: Equation, key: str, value: Any) -> UnsupportedOperationError:
+    def _refusal(self, eqn: Equation, key: str, value: object) -> UnsupportedOperationError:
         what = (
             f"a Python function, {callable_text(value)}"
             if callable(value)
@@ -131,7 +132,7 @@ class Writer:
             rows.append([*place, [self._annotation(value) for value in values]])
         return sorted(rows, key=lambda row: row[:2])
 
-    def _annotation(self, value: Any) -> Any:
+    def _annotation(self, value: object) -> Any:
         if isinstance(value, SavedHook):
             return {"hook": value.name}
         if isinstance(value, Annotation):
@@ -154,7 +155,7 @@ class Writer:
         return [encode_aval(aval) for aval in self.avals.number]
 
 
-def require_plain(const: Any, position: int, action: str) -> None:
+def require_plain(const: Array, position: int, action: str) -> None:
     """Refuse a constant that is no data.
 
     Raises:

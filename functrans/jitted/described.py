@@ -45,7 +45,7 @@ class Described(ABC):
     def kept(self) -> list[Any]:
         """The programs in the cache."""
 
-    def jaxpr(self, *args: Any, **kwargs: Any) -> Jaxpr:
+    def jaxpr(self, *args: Any, **kwargs: object) -> Jaxpr:
         """The simplified program for arguments like these; captured arrays are its constants.
 
         That of a function on tensors has the tensors that it reaches as first arguments.
@@ -71,7 +71,7 @@ class Described(ABC):
         """
         return self.lower(*args, **kwargs).jaxpr.cost()
 
-    def lower(self, *args: Any, **kwargs: Any) -> Lowered | LoweredStep:
+    def lower(self, *args: Any, **kwargs: float) -> Lowered | LoweredStep:
         """Stage the function for arguments like these, without running it.
 
         Args:
@@ -136,7 +136,7 @@ class Described(ABC):
         told = [(p.origin, p.jaxpr, getattr(p, "taken", None)) for p in programs]
         return explain(self.signature.label, told, current_config.get())
 
-    def as_cfunc(self, *args: Any, **kwargs: Any) -> CFunction:
+    def as_cfunc(self, *args: object, **kwargs: object) -> CFunction:
         """The function as a C function for arguments like these; see :class:`CFunction`.
 
         Args:

@@ -50,13 +50,13 @@ def direct_call(program: Any, treedef: Any, static: Hashable) -> Direct | None:
     return Direct(call, treedef, static, result)
 
 
-def _in_order(value: Any) -> Any:
+def _in_order(value: object) -> Any:
     """A captured array as machine code takes it, where nobody can write to it."""
     is_array = type(value) is np.ndarray
     return np.asarray(value, order="C") if is_array and not may_change(value) else value
 
 
-def structured(treedef: Any, result: Any) -> Any:
+def structured(treedef: object, result: Any) -> Any:
     """What machine code returned, in the structure of the result."""
     if treedef is None:
         return result

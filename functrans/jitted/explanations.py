@@ -61,7 +61,7 @@ def origin(
     axes: Sequence[Any],
     staging_s: float,
     keywords: Sequence[str] = (),
-    structure: Any = None,
+    structure: object = None,
 ) -> Origin:
     """Note what a program depends on, as text."""
     facts = {path: kind_text(aval) for path, aval in zip(paths, avals, strict=True)}

@@ -27,6 +27,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind, tracing
 from functrans.core.jaxpr import Literal, Var
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.values import Array
 from functrans.errors import AliasedWriteError, ConcretizationError, FunctransError, PathLimitError
 from functrans.passes.layouts import plain_value
 from functrans.passes.staging import StagingTrace, StagingTracer
@@ -178,7 +179,7 @@ class _Fork:
             **dict(zip(jaxpr.invars, self.leaves, strict=True)),
         }
 
-    def _after(self, path: _Path, number: int, done: int, values: dict[Var, Any]) -> Any:
+    def _after(self, path: _Path, number: int, done: int, values: dict[Var, Any]) -> Array:
         """The result of a path after some questions and equations."""
         jaxpr = path.jaxpr
         is_last = number == len(path.asked)
@@ -214,7 +215,7 @@ class _Fork:
         """Raise the error of a path when it is taken."""
         error = path.error
 
-        def fail(*_: Any) -> Any:
+        def fail(*_: object) -> Any:
             raise error  # type: ignore[misc]  # it is one
 
         like = self.like
@@ -231,7 +232,7 @@ class _Fork:
         return io_callback(fail, shapes, *known)
 
 
-def _common_dtype(avals: Sequence[Any]) -> Any:
+def _common_dtype(avals: Sequence[Any]) -> np.dtype:
     """The dtype of results of several paths, of which one may give an integer, one a fraction."""
     return np.result_type(*{a.dtype.type(0).item() if a.weak else a.dtype for a in avals})
 

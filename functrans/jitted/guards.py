@@ -71,7 +71,7 @@ class Guard:
 # tracing with values ----------------------------------------------------------------------------
 
 
-def _guard_impl(*_: Any) -> tuple[Any, ...]:
+def _guard_impl(*_: object) -> tuple[Any, ...]:
     return ()
 
 
@@ -155,7 +155,7 @@ def _integers(tracer: StagingTracer, value: Any, what: str) -> tuple[Any, np.nda
 _TWO_63 = 2.0**63
 
 
-def _whole_part(x: StagingTracer, value: Any, what: str) -> tuple[Any, np.ndarray]:
+def _whole_part(x: StagingTracer, value: object, what: str) -> tuple[Any, np.ndarray]:
     """Two integers for ``int(x)`` of a float: of which kind it is, and its whole part."""
     number = float(np.asarray(value).reshape(())[()])
     is_small = abs(number) < _TWO_63

@@ -35,7 +35,7 @@ from functrans.core.dispatch import Tracer, innermost_staging
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import Config, config, current_config, open_traces
 from functrans.core.transformed import Wrapper, by_name
-from functrans.core.values import Instance, P, Q, R
+from functrans.core.values import Array, Instance, P, Q, R
 from functrans.jitted import shared
 from functrans.jitted.described import Described
 from functrans.jitted.direct import Direct, direct_call, structured
@@ -240,7 +240,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
             self._programs[key] = found
         return found, references
 
-    def _keep(self, key: Any, program: Program, references: Any) -> None:
+    def _keep(self, key: tuple[Any, ...], program: Program, references: object) -> None:
         """Keep a program for calls like the one that it was staged for.
 
         Not one that refers to traced values.
@@ -254,7 +254,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
 
     def _call_specialized(
         self, key: Any, leaves: list[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Any:
+    ) -> Array:
         """Call the function along the path that the values of the arguments lead."""
         values = list(map(plain_value, leaves))
         staging = innermost_staging()
@@ -288,7 +288,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         leaves = [result_leaf(out, self.signature.label, result, i) for i, out in enumerate(outs)]
         return tree.unflatten(treedef, leaves)
 
-    def _new_paths(self, key: Any) -> Paths:
+    def _new_paths(self, key: object) -> Paths:
         """The paths of a kind of call; those of another ``jit`` of the function, if there are."""
         found, references = self._find_shared(key)
         if found is None:
@@ -347,7 +347,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         return len(self.kept())
 
 
-def _holds_atoms(value: Any) -> bool:
+def _holds_atoms(value: object) -> bool:
     """Whether static values are numbers and texts, and tuples of such."""
     if type(value) is tuple:
         return all(map(_holds_atoms, value))

@@ -52,7 +52,7 @@ def _names_of(option: str, value: Any) -> tuple[str, ...]:
 
 
 def matched(
-    fun: Callable[..., Any], kind: str, argnums: Any, argnames: Any
+    fun: Callable[..., Any], kind: str, argnums: object, argnames: object
 ) -> tuple[tuple[int, ...], frozenset[str]]:
     """Positions and names, each completed from the other by the signature.
 

@@ -103,7 +103,7 @@ _of_function: weakref.WeakKeyDictionary[FunctionType, Recent[Hashable, Any]] = l
 _lock = Lock()
 
 
-def find(fun: Any, key: Hashable) -> tuple[Any, Any]:
+def find(fun: object, key: Hashable) -> tuple[Any, Any]:
     """A program of a function that another ``jit`` of it staged, or ``None``.
 
     Returns:
@@ -129,7 +129,7 @@ def find(fun: Any, key: Hashable) -> tuple[Any, Any]:
     return None, (references, global_generator())
 
 
-def keep(fun: Any, key: Hashable, references: Any, program: Any) -> None:
+def keep(fun: object, key: Hashable, references: Any, program: Any) -> None:
     """Let other ``jit`` of a function find a program; the least used ones are forgotten.
 
     Args:
@@ -207,7 +207,7 @@ def _code(fun: Any) -> CodeType | np.ufunc | None:
             fun = next((vars(c)["__call__"] for c in cls.__mro__ if "__call__" in vars(c)), None)
 
 
-def _references(fun: Any) -> tuple[Hashable, ...] | None:
+def _references(fun: object) -> tuple[Hashable, ...] | None:
     """What a function refers to, comparable; ``None`` where that cannot be told."""
     found: list[Hashable] = []
     pending: list[tuple[Any, Sequence[str]]] = [(fun, ())]
@@ -368,7 +368,7 @@ def _class(cls: type) -> _Parts | None:
     return (_Same(cls), len(found)), found, ()
 
 
-def _object(value: Any) -> _Parts | None:
+def _object(value: object) -> _Parts | None:
     """An object of a class that is no library's, by identity, class and attributes."""
     cls = type(value)
     for base in cls.__mro__[:-1]:

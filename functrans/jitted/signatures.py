@@ -93,14 +93,22 @@ class Signature:
         return leaves, treedef, (*static, *tree.dict_orders((args, kwargs)))
 
     def call_with(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any, leaves: Sequence[Any]
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        treedef: object,
+        leaves: Sequence[Any],
     ) -> Any:
         """Call the function itself, with other leaves in place of those that ``split`` gave."""
         full, named, _ = self.arguments_with(args, kwargs, treedef, leaves)
         return call_traced(self.fun, *full, **named)
 
     def arguments_with(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any, leaves: Sequence[Any]
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        treedef: object,
+        leaves: Sequence[Any],
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """The arguments with other leaves in place of those that ``split`` gave.
 
@@ -114,7 +122,7 @@ class Signature:
         static = {k: v for k, v in kwargs.items() if k in self.static_argnames}
         return full, {**traced_kwargs, **static}, (traced, traced_kwargs)
 
-    def _hashable(self, value: Any, args: tuple[Any, ...], place: int | str) -> Any:
+    def _hashable(self, value: int, args: tuple[Any, ...], place: int | str) -> int:
         """A static value, which came at a position or under a name."""
         try:
             hash(value)

@@ -269,7 +269,7 @@ class Paths:
         self._take(path)
         return tree.unflatten(path.treedef, outs)
 
-    def quick(self, *leaves: Any) -> Any:
+    def quick(self, *leaves: object) -> Any:
         """Call the function where the machine code of a known path is all there is to do.
 
         ``NotImplemented`` elsewhere.

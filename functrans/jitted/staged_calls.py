@@ -23,6 +23,7 @@ from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import current_config, open_traces
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.values import Array
 from functrans.jitted.captured import in_order, prepare_to_compile
 from functrans.jitted.explanations import Origin, origin
 from functrans.jitted.guards import StagedPath, of_one_path, stage_path
@@ -123,12 +124,12 @@ def _path_program(
 
 
 def _flat(
-    signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: Any
+    signature: Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any], treedef: object
 ) -> tuple[Callable[..., list[Any]], list[Any]]:
     """The function of leaves, and where it leaves the structure of its result."""
     structure: list[Any] = []
 
-    def flat(*tracers: Any) -> list[Any]:
+    def flat(*tracers: Array) -> list[Any]:
         result = signature.call_with(args, kwargs, treedef, tracers)
         outs, out_treedef = tree.flatten_folded(result)
         structure.append(out_treedef)

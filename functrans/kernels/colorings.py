@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def column_coloring(carray: Any, njit: Any) -> Callable[..., None]:
+def column_coloring(carray: Callable[..., Any], njit: Callable[..., Any]) -> Callable[..., None]:
     """Partial distance-2 colouring: columns of one colour have no row in common.
 
     ``mark`` has one entry per column, -1; ``colors`` is the result.
@@ -56,7 +56,7 @@ def column_coloring(carray: Any, njit: Any) -> Callable[..., None]:
     return kernel
 
 
-def star_coloring(carray: Any, njit: Any) -> Callable[..., None]:
+def star_coloring(carray: Callable[..., Any], njit: Callable[..., Any]) -> Callable[..., None]:
     """Star colouring of a graph: neighbours differ, and every path of four has three colours.
 
     In a path ``v, w, x`` whose ends have one colour, that of the middle is the smaller one; so a
@@ -98,7 +98,7 @@ def star_coloring(carray: Any, njit: Any) -> Callable[..., None]:
     return kernel
 
 
-def incidence_order(carray: Any, njit: Any) -> Callable[..., None]:
+def incidence_order(carray: Callable[..., Any], njit: Callable[..., Any]) -> Callable[..., None]:
     """Columns in the order in which each has most neighbours among those before it.
 
     Columns are in lists by their number of such neighbours: ``head`` begins each list, ``after``

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def linear_recurrence(carray: Any, njit: Any) -> Callable[..., None]:
+def linear_recurrence(carray: Any, njit: object) -> Callable[..., None]:
     """``h[i] = a[i] h[i - 1] + b[i]``, products and sums rounded one by one."""
 
     def kernel(

@@ -48,7 +48,7 @@ def scatter_multiply(carray: Any, njit: Any) -> Callable[..., None]:
     return _scatter(carray, njit(lambda x, y: x * y))
 
 
-def neighbour_writes(carray: Any, njit: Any) -> Callable[..., None]:
+def neighbour_writes(carray: Any, njit: object) -> Callable[..., None]:
     """The previous and the next write to each place; ``latest``, ``before`` and ``after`` are -1.
 
     Places outside ``[0, extent)`` do not count.

@@ -36,7 +36,9 @@ def _result(x: Any, preferred_element_type: Any) -> Any:
     return x if preferred_element_type is None else cast(x, np.dtype(preferred_element_type))
 
 
-def dot(lhs: Any, rhs: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def dot(
+    lhs: object, rhs: object, precision: object = None, preferred_element_type: object = None
+) -> Any:
     """The product of vectors and matrices.
 
     Raises:
@@ -59,8 +61,8 @@ def dot_general(
     lhs: Any,
     rhs: Any,
     dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: object = None,
+    preferred_element_type: object = None,
 ) -> Any:
     """Contract pairs of axes, keep pairs of batch axes.
 
@@ -83,7 +85,7 @@ def dot_general(
     return _result(product, preferred_element_type)
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: object, rhs: object, precision: object = None) -> Any:
     """Products of matrices, the other axes being those of a batch.
 
     Example:
@@ -151,17 +153,17 @@ def conv_dimension_numbers(
 
 
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: object,
+    rhs: object,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: object = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: object = None,
+    preferred_element_type: object = None,
 ) -> Any:
     """Correlate over any number of spatial axes.
 
@@ -204,11 +206,11 @@ def conv_general_dilated(
 
 def conv(
     lhs: Any,
-    rhs: Any,
+    rhs: object,
     window_strides: Sequence[int],
     padding: str,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: object = None,
+    preferred_element_type: object = None,
 ) -> Any:
     """``conv_general_dilated`` without dilation, of batch, channels, space.
 
@@ -228,7 +230,7 @@ def conv_with_general_padding(
     padding: Any,
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: Any = None,
 ) -> Any:
     """``conv_general_dilated`` of batch, channels, space.
@@ -246,15 +248,15 @@ def conv_with_general_padding(
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: object,
+    rhs: object,
     strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: object = None,
     transpose_kernel: bool = False,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: object = None,
+    preferred_element_type: object = None,
 ) -> Any:
     """Convolution whose strides spread the operand: the transpose of a strided one.
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.numpy.common import as_array, as_operand, inexact
 from functrans.primitives import complex_parts, movement
@@ -103,7 +104,7 @@ def complex(x: Any, y: Any) -> Any:
     return complex_parts.complex_of(*_pair(x, y))[()]
 
 
-def _pair(x: Any, y: Any) -> tuple[Any, Any]:
+def _pair(x: Operand, y: Array) -> tuple[Any, Any]:
     """Two real operands of one floating dtype and shape."""
     a, b = as_array(x), as_array(y)
     shape = np.broadcast_shapes(shape_of(a), shape_of(b))
@@ -136,7 +137,7 @@ def population_count(x: Any) -> Any:
     return cast(ew.bitwise_count(cast(x, np.dtype(f"u{dtype.itemsize}"))), dtype)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: object, *cases: object) -> Any:
     """Each element from the case whose number, or truth, ``which`` gives.
 
     Args:

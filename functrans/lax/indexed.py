@@ -9,12 +9,13 @@ Layer: ``lax``.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_array
 from functrans.primitives import elementwise as ew
 from functrans.primitives import indexing
@@ -130,14 +131,14 @@ def _places(starts: Sequence[Any], sizes: Sequence[int], window: Sequence[int]) 
 
 def gather(
     operand: Any,
-    start_indices: Any,
+    start_indices: object,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Sequence[int],
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: str | GatherScatterMode | None = None,
-    fill_value: Any = None,
+    fill_value: object = None,
 ) -> Any:
     """Windows of an array.
 
@@ -188,12 +189,12 @@ def _order(n_batch: int, n_window: int, window_axes: Sequence[int]) -> tuple[int
 
 def _scattered(
     op: str,
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: object,
+    scatter_indices: object,
+    updates: object,
     numbers: ScatterDimensionNumbers,
     mode: str | GatherScatterMode | None,
-) -> Any:
+) -> Array:
     """Windows written to an array, or combined with it."""
     x, indices = as_array(operand), as_array(scatter_indices)
     own_mode, shape = GatherScatterMode.from_any(mode), shape_of(x)
@@ -220,11 +221,11 @@ def _scattered(
     return indexing.scatter(x, new, places, tuple(range(len(places))), op, drop)
 
 
-def _scattering(name: str, op: str, words: str) -> Any:
+def _scattering(name: str, op: str, words: str) -> Callable[..., Any]:
     def function(
-        operand: Any,
-        scatter_indices: Any,
-        updates: Any,
+        operand: object,
+        scatter_indices: object,
+        updates: object,
         dimension_numbers: ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
@@ -260,7 +261,7 @@ scatter_min = _scattering("scatter_min", "minimum", "of which the smaller elemen
 scatter_max = _scattering("scatter_max", "maximum", "of which the larger elements are taken")
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: object, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     """Elements at index arrays of axes.
 
     Example:

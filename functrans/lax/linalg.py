@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array, Operand
 from functrans.namespaces import listing as _listing
 from functrans.numpy import linalg
 from functrans.numpy.common import as_array, inexact
@@ -19,7 +20,7 @@ def _floating(x: Any) -> Any:
     return inexact(as_array(x))
 
 
-def _symmetrized(x: Any) -> Any:
+def _symmetrized(x: Operand) -> Array:
     """The mean of matrices and their adjoints."""
     return (x + adjoint(x)) * dtype_of(x).type(0.5)
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Operand
 from functrans.errors import ShapeError
 from functrans.numpy import flip
 from functrans.numpy import split as _split
@@ -30,7 +31,7 @@ from functrans.primitives.structural import cast, normalize_axis
 # making -------------------------------------------------------------------------------------------
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None) -> Any:
+def full(shape: Any, fill_value: object, dtype: Any = None) -> Any:
     """An array of one value.
 
     Example:
@@ -132,7 +133,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return _squeeze(as_array(array), tuple(dimensions))
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: object, start_dimension: int, stop_dimension: int | None = None) -> Any:
     """Neighbouring axes joined to one.
 
     Example:
@@ -158,7 +159,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     return _transpose(as_array(operand), tuple(permutation))
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: object, dimensions: Sequence[int]) -> Any:
     """Axes turned round.
 
     Example:
@@ -180,7 +181,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
 
 
 def broadcast_in_dim(
-    operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int]
+    operand: object, shape: Sequence[int], broadcast_dimensions: Sequence[int]
 ) -> Any:
     """The array in a larger shape; ``broadcast_dimensions`` says where its axes go.
 
@@ -262,7 +263,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
 
 
 def slice(  # JAX's name
-    operand: Any,
+    operand: object,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
@@ -279,7 +280,11 @@ def slice(  # JAX's name
 
 
 def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+    operand: object,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
 ) -> Any:
     """A part along one axis.
 
@@ -292,7 +297,7 @@ def slice_in_dim(
     return x[(slice_of(None),) * k + (slice_of(start_index, limit_index, stride),)]
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: object, index: int, axis: int = 0, keepdims: bool = True) -> Any:
     """The elements at one position of an axis.
 
     Example:
@@ -302,7 +307,9 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     return dynamic_index_in_dim(operand, operator.index(index), axis, keepdims)
 
 
-def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0) -> Any:
+def dynamic_slice_in_dim(
+    operand: object, start_index: object, slice_size: int, axis: int = 0
+) -> Any:
     """A window along one axis, whose start may be traced; see ``dynamic_slice``.
 
     Example:
@@ -316,7 +323,9 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     return dynamic_slice(x, _starts(len(sizes), k, start_index), sizes)
 
 
-def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True) -> Any:
+def dynamic_index_in_dim(
+    operand: object, index: object, axis: int = 0, keepdims: bool = True
+) -> Any:
     """The elements at one position of an axis, which may be traced.
 
     Example:
@@ -327,7 +336,9 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     return window if keepdims else _squeeze(window, axis)
 
 
-def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int) -> Any:
+def dynamic_update_slice_in_dim(
+    operand: object, update: object, start_index: object, axis: int
+) -> Any:
     """The array with a window along one axis overwritten.
 
     Example:
@@ -339,7 +350,7 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     return dynamic_update_slice(x, as_array(update), _starts(len(shape_of(x)), k, start_index))
 
 
-def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int) -> Any:
+def dynamic_update_index_in_dim(operand: object, update: object, index: object, axis: int) -> Any:
     """The array with the elements at one position of an axis overwritten.
 
     Example:
@@ -353,7 +364,7 @@ def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int
     return dynamic_update_slice_in_dim(x, new, index, axis)
 
 
-def _starts(ndim: int, axis: int, start: Any) -> list[Any]:
+def _starts(ndim: int, axis: int, start: object) -> list[Any]:
     """Starts of a window that is moved along one axis."""
     return [start if k == axis else 0 for k in range(ndim)]
 
@@ -384,7 +395,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+    keys: object, values: object, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Any, Any]:
     """Keys in increasing order, and values in the order of their keys.
 
@@ -396,7 +407,7 @@ def sort_key_val(
     return keys, values
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any = np.int64) -> Any:
+def argmax(operand: object, axis: int, index_dtype: Any = np.int64) -> Any:
     """Position of the first largest element along an axis.
 
     Example:
@@ -408,7 +419,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any = np.int64) -> Any:
     return cast(reduction.argmax(x, k), np.dtype(index_dtype))
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any = np.int64) -> Any:
+def argmin(operand: object, axis: int, index_dtype: Any = np.int64) -> Any:
     """Position of the first smallest element along an axis.
 
     Example:
@@ -427,8 +438,8 @@ def _axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
     return tuple([normalize_axis(axis, ndim, "axis") for axis in axes])
 
 
-def _reducing(name: str, function: Any, words: str) -> Any:
-    def reduce(operand: Any, axes: Sequence[int]) -> Any:
+def _reducing(name: str, function: Any, words: str) -> Callable[..., Any]:
+    def reduce(operand: object, axes: Sequence[int]) -> Any:
         x = as_array(operand)
         return function(x, _axes(axes, len(shape_of(x))))
 
@@ -443,8 +454,8 @@ _NUMPY_NAMES = {
 }  # fmt: skip
 
 
-def _bitwise(of_booleans: Any, of_integers: Any) -> Any:
-    def function(x: Any, axes: tuple[int, ...]) -> Any:
+def _bitwise(of_booleans: Any, of_integers: Any) -> Callable[..., Any]:
+    def function(x: Operand, axes: tuple[int, ...]) -> Any:
         return (of_booleans if dtype_of(x).kind == "b" else of_integers)(x, axes)
 
     return function
@@ -463,8 +474,8 @@ reduce_or = _reducing(
 reduce_xor = _reducing("reduce_xor", reduction.reduce_bitwise_xor, "Exclusive disjunction")
 
 
-def _running(name: str, function: Any, words: str) -> Any:
-    def running(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def _running(name: str, function: Any, words: str) -> Callable[..., Any]:
+    def running(operand: object, axis: int = 0, reverse: bool = False) -> Any:
         x = as_array(operand)
         return function(x, normalize_axis(axis, len(shape_of(x)), "axis"), reverse)
 

@@ -24,7 +24,10 @@ from functrans.primitives.structural import cast, moveaxis, normalize_axis, resh
 
 
 def reduce(
-    operands: Any, init_values: Any, computation: Callable[..., Any], dimensions: Sequence[int]
+    operands: object,
+    init_values: object,
+    computation: Callable[..., Any],
+    dimensions: Sequence[int],
 ) -> Any:
     """Combine the elements of axes by an associative function.
 
@@ -70,8 +73,8 @@ def reduce(
 
 
 def reduce_window(
-    operand: Any,
-    init_value: Any,
+    operand: object,
+    init_value: object,
     computation: Callable[..., Any],
     window_dimensions: Sequence[int],
     window_strides: Sequence[int],

@@ -16,11 +16,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.nn import initializers as initializers
@@ -39,7 +42,7 @@ _SELU_SCALE = 1.0507009873554804934
 _ROOT_2_OVER_PI = math.sqrt(2 / math.pi)
 
 
-def _real(name: str, x: Any) -> Any:
+def _real(name: str, x: ArrayLike) -> Any:
     """An operand that is real; booleans are the integers 0 and 1."""
     x = as_operand(x)
     if dtype_of(x).kind == "c":
@@ -63,7 +66,7 @@ def _number(x: Any) -> Any:
 # rectifiers --------------------------------------------------------------------------------------
 
 
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Any:
     """``x`` itself, as an array.
 
     Example:
@@ -73,7 +76,7 @@ def identity(x: Any) -> Any:
     return as_array(x)
 
 
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """``max(x, 0)``; the derivative at 0 is 0.
 
     Args:
@@ -89,7 +92,7 @@ def relu(x: Any) -> Any:
     return sf.relu(_real("relu", x))
 
 
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """``min(max(x, 0), 6)``; the derivative is 0 at 0, as that of ``relu``, and 1 at 6.
 
     Args:
@@ -102,7 +105,7 @@ def relu6(x: Any) -> Any:
     return ew.clip(sf.relu(_real("relu6", x)), 0, 6)
 
 
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: Any, negative_slope: object = 1e-2) -> Any:
     """``x`` above 0, ``negative_slope * x`` elsewhere.
 
     Args:
@@ -117,7 +120,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
     return _number(activations.leaky_relu(x, slope))
 
 
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: Any, alpha: object = 1.0) -> Any:
     """``x`` above 0, ``alpha * (exp(x) - 1)`` elsewhere.
 
     Args:
@@ -134,7 +137,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return _number(activations.elu(x, alpha, 1.0, 1.0))
 
 
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: Any, alpha: object = 1.0) -> Any:
     """``x`` above 0, ``alpha * (exp(x / alpha) - 1)`` elsewhere; the slope is continuous.
 
     Args:
@@ -151,7 +154,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
     return _number(ew.where(x > 0, x, expm1_below(x / alpha, 1.0) * alpha))
 
 
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """``elu`` with the two constants that keep mean 0 and variance 1 through layers.
 
     Example:
@@ -166,7 +169,7 @@ def selu(x: Any) -> Any:
 # limits ------------------------------------------------------------------------------------------
 
 
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """``x`` limited to ``[-1, 1]``; the derivative is 1 on the closed interval.
 
     Args:
@@ -179,7 +182,7 @@ def hard_tanh(x: Any) -> Any:
     return ew.clip(_real("hard_tanh", x), -1, 1)
 
 
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """``x / 6 + 1 / 2`` limited to ``[0, 1]``; the slope is 1 / 6 on the closed interval [-3, 3].
 
     Example:
@@ -189,7 +192,7 @@ def hard_sigmoid(x: Any) -> Any:
     return ew.clip(_floating("hard_sigmoid", x) + 3.0, 0.0, 6.0) / 6.0
 
 
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Any:
     """``x * hard_sigmoid(x)``.
 
     Example:
@@ -205,7 +208,7 @@ def hard_silu(x: Any) -> Any:
 # smooth ones -------------------------------------------------------------------------------------
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """``1 / (1 + exp(-x))``.
 
     Args:
@@ -218,7 +221,7 @@ def sigmoid(x: Any) -> Any:
     return sf.sigmoid(as_operand(x))
 
 
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Any:
     """``log(sigmoid(x))``, which is ``-softplus(-x)``.
 
     Example:
@@ -228,7 +231,7 @@ def log_sigmoid(x: Any) -> Any:
     return sf.log_sigmoid(_floating("log_sigmoid", x))
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """``log(1 + exp(x))``.
 
     Example:
@@ -238,7 +241,7 @@ def softplus(x: Any) -> Any:
     return sf.softplus(_floating("softplus", x))
 
 
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """``x / (1 + abs(x))``; the second derivative at 0 is 0.
 
     Example:
@@ -275,7 +278,7 @@ def squareplus(x: Any, b: Any = 4.0) -> Any:
     return _number(ew.where(is_right, larger, left))
 
 
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """``x * sigmoid(x)``, also called swish.
 
     Example:
@@ -288,7 +291,7 @@ def silu(x: Any) -> Any:
     return x * sf.sigmoid(x)
 
 
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """``x * tanh(softplus(x))``.
 
     Example:
@@ -301,7 +304,7 @@ def mish(x: Any) -> Any:
     return x * ew.tanh(sf.softplus(x))
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """``x`` times the distribution function of the normal distribution.
 
     Args:
@@ -324,7 +327,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return x * sf.sigmoid(2 * _ROOT_2_OVER_PI * held * (1.0 + 0.044715 * (held * held)))
 
 
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """``log(1 - exp(-x))``, without cancellation near 0 and far out.
 
     Args:
@@ -342,7 +345,7 @@ def log1mexp(x: Any) -> Any:
 # along axes --------------------------------------------------------------------------------------
 
 
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half along an axis times ``sigmoid`` of the second.
 
     Args:
@@ -375,7 +378,7 @@ def glu(x: Any, axis: int = -1) -> Any:
     return value * sf.sigmoid(gate)
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: Array, axis: int | Sequence[int] | None = -1, where: Any = None) -> Array:
     """Exponentials divided by their sum over axes.
 
     Args:
@@ -400,7 +403,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return result if mask is None else ew.where(mask, result, 0.0)
 
 
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: Array, axis: int | Sequence[int] | None = -1, where: Any = None) -> Any:
     """Logarithm of :func:`softmax`, without underflow.
 
     Args:
@@ -418,7 +421,9 @@ def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     return result if mask is None else ew.where(mask, result, -math.inf)
 
 
-def _masked(name: str, x: Any, axis: Any, where: Any) -> tuple[Any, Any, tuple[int, ...]]:
+def _masked(
+    name: str, x: Array, axis: int | Sequence[int] | None, where: Any
+) -> tuple[Any, Any, tuple[int, ...]]:
     """Operand, mask and axes: what does not count is ``-inf``, or 0 where nothing counts."""
     x = _floating(name, as_array(x))
     if where is None:
@@ -435,7 +440,7 @@ def standardize(
     axis: Any = -1,
     mean: Any = None,
     variance: Any = None,
-    epsilon: Any = 1e-5,
+    epsilon: object = 1e-5,
     where: Any = None,
 ) -> Any:
     """Shift and scale to mean 0 and variance 1 over axes.
@@ -467,7 +472,9 @@ def standardize(
     return (x - as_operand(mean)) / ew.sqrt(as_operand(variance) + epsilon)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = np.float64, axis: int = -1) -> Any:
+def one_hot(
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = np.float64, axis: int = -1
+) -> Array:
     """Rows of the identity matrix for integers.
 
     Args:

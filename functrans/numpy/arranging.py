@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import (
     Axes,
     as_array,
@@ -62,7 +65,7 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
 # flips ------------------------------------------------------------------------------------------
 
 
-def reversed_view(x: Any, axes: Axes) -> Any:
+def reversed_view(x: ArrayLike, axes: Axes) -> Array:
     """Reverse the order along axes, as a view."""
     out = movement.reverse(x, axes)
     return view(
@@ -74,7 +77,7 @@ def reversed_view(x: Any, axes: Axes) -> Any:
 
 
 @implements(np.flip)
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
     """Reverse the order along axes; a view, or a number of an array without axes."""
     x = as_array(m)
     axes = listed_axes(axis, len(shape_of(x)))
@@ -82,18 +85,18 @@ def flip(m: Any, axis: Any = None) -> Any:
 
 
 @implements(np.flipud)
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """Reverse the order along the first axis; a view."""
     return _flipped(m, 0)
 
 
 @implements(np.fliplr)
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """Reverse the order along the second axis; a view."""
     return _flipped(m, 1)
 
 
-def _flipped(m: Any, axis: int) -> Any:
+def _flipped(m: ArrayLike, axis: int) -> Array:
     x = as_array(m)
     if len(shape_of(x)) <= axis:
         raise ValueError(f"Input must be >= {axis + 1}-d.")
@@ -101,7 +104,7 @@ def _flipped(m: Any, axis: int) -> Any:
 
 
 @implements(np.rot90)
-def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: Any = (0, 1)) -> Any:
     """Rotate by quarter turns in the plane of two axes; a view."""
     x = as_array(m)
     ndim = len(shape_of(x))
@@ -126,7 +129,7 @@ def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
 
 
 @implements(np.roll)
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: Any, shift: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Shift cyclically along axes, by as many places as integers say, which may be traced."""
     x = as_array(a)
     if axis is None:
@@ -151,13 +154,13 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return x
 
 
-def fresh_from(x: Any, out: Any) -> Any:
+def fresh_from(x: ArrayLike, out: Array | None) -> Any:
     """The result of a function that copies: the operand itself is copied, anything else is new."""
     return fresh(out) if out is x else out
 
 
 @implements(np.resize)
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: Array) -> Array:
     """An array of a shape, filled with repetitions of the elements."""
     x = as_array(a)
     shape = (new_shape,) if isinstance(new_shape, (int, np.integer)) else tuple(new_shape)
@@ -172,8 +175,13 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 @implements(np.lib.stride_tricks.sliding_window_view)
 def sliding_window_view(
-    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
-) -> Any:
+    x: ArrayLike,
+    window_shape: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    *,
+    subok: bool = False,
+    writeable: bool = False,
+) -> Array:
     """All windows of an array, with the axes of the window last; a read-only view."""
     x = as_array(x)
     shape = shape_of(x)
@@ -187,7 +195,7 @@ def sliding_window_view(
             raise ValueError("window shape cannot be larger than input array shape")
         indices.append(np.arange(shape[k] - n + 1)[:, None] + np.arange(n))
 
-    def windows(base: Any) -> Any:
+    def windows(base: ArrayLike) -> Any:
         out = base
         for k, places in zip(axes, indices, strict=True):
             ndim = len(shape_of(out))

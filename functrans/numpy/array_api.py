@@ -8,6 +8,7 @@ Layer: ``numpy``. Reference: Python array API standard 2024.12.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from functrans.core.dispatch import shape_of
@@ -39,7 +40,7 @@ def check_version(api_version: Any) -> None:
 
 def sort(
     a: Any,
-    axis: Any = -1,
+    axis: int | Sequence[int] | None = -1,
     kind: Any = None,
     order: Any = None,
     *,
@@ -72,7 +73,7 @@ def sort(
 
 def argsort(
     a: Any,
-    axis: Any = -1,
+    axis: int | Sequence[int] | None = -1,
     kind: Any = None,
     order: Any = None,
     *,
@@ -113,7 +114,7 @@ def argsort(
     return shape_of(a)[axis] - 1 - arranging.flip(places, axis)
 
 
-def refuse_dlpack(self: Any, **options: Any) -> Any:
+def refuse_dlpack(self: Any, **options: object) -> Any:
     """Refused: another library would lose the trace.
 
     Raises:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 
-def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> np.ndarray:
+def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: object = None) -> np.ndarray:
     """The frequencies of a discrete Fourier transform.
 
     Args:
@@ -34,7 +35,9 @@ def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) ->
     return _frequencies("fftfreq", np.fft.fftfreq(n, d, device=device), dtype)
 
 
-def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> np.ndarray:
+def rfftfreq(
+    n: int, d: float = 1.0, device: Any = None, *, dtype: DTypeLike | None = None
+) -> np.ndarray:
     """The frequencies of a discrete Fourier transform of real numbers.
 
     Args:

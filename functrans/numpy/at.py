@@ -13,10 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.arrays.indexing import as_value, index_value, is_mask, updated
 from functrans.control.scanning import fori_loop
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.cumulative import cummax
 from functrans.primitives.indexing import gather, scatter
@@ -38,7 +40,7 @@ def _mode(mode: str | None) -> str:
     return _MODES[mode]
 
 
-def _turns(places: Any) -> Any:
+def _turns(places: object) -> Any:
     """How often each place was named before it, -1 for no place; ``None`` if none is named twice.
 
     Args:
@@ -66,10 +68,10 @@ class At:
 
     __slots__ = ("_array",)
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: ArrayLike) -> None:
         self._array = array
 
-    def __getitem__(self, index: Any) -> Place:
+    def __getitem__(self, index: Array) -> Place:
         """A place of the array."""
         return Place(self._array, index)
 
@@ -92,11 +94,11 @@ class Place:
 
     __slots__ = ("_array", "_index")
 
-    def __init__(self, array: Any, index: Any) -> None:
+    def __init__(self, array: ArrayLike, index: ArrayLike) -> None:
         self._array = array
         self._index = index
 
-    def _updated(self, op: str, values: Any, mode: str | None, unique_indices: bool) -> Any:
+    def _updated(self, op: str, values: ArrayLike, mode: str | None, unique_indices: bool) -> Array:
         return updated(self._array, self._index, values, op, _mode(mode), unique_indices)
 
     def get(
@@ -105,7 +107,7 @@ class Place:
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
         mode: str | None = None,
-        fill_value: Any = None,
+        fill_value: ArrayLike | None = None,
     ) -> Any:
         """The elements there."""
         return index_value(self._array, self._index, _mode(mode), fill_value)
@@ -133,7 +135,7 @@ class Place:
             value = func(index_value(x, index, own_mode))
             return updated(x, index, value, "set", own_mode, unique_indices)
 
-        def step(turn: Any, x: Any) -> Any:
+        def step(turn: object, x: ArrayLike) -> Any:
             """Apply the function where an element is named for the ``turn``-th time."""
             value = func(index_value(x, index, own_mode))
             mine = ew.where(ew.equal(turns, turn), places, numbers.size)
@@ -160,7 +162,7 @@ class Place:
 def _method(op: str, doc: str) -> Callable[..., Any]:
     def method(
         self: Place,
-        values: Any,
+        values: ArrayLike,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
@@ -174,7 +176,7 @@ def _method(op: str, doc: str) -> Callable[..., Any]:
     return method
 
 
-def _subtract(self: Place, values: Any, **options: Any) -> Any:
+def _subtract(self: Place, values: Array, **options: Any) -> Array:
     """The array with values subtracted there; repeated indices count each time."""
     values = as_value(values)
     if dtype_of(values).kind in "biu":  # narrower ones wrap where they are negated

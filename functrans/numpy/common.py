@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.arrays.indexing import plain_array as plain_array
 from functrans.arrays.operators import fresh as fresh
@@ -21,6 +22,7 @@ from functrans.core.avals import PYTHON_SCALARS
 from functrans.core.caching import remembered
 from functrans.core.dispatch import Tracer, dtype_of, shape_of, standing
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.numpy.dispatch import has_tracer, store
 from functrans.numpy.dispatch import lifted as lifted
@@ -57,7 +59,7 @@ def as_array(x: Any) -> Any:
     return x if isinstance(x, Tracer) else plain_array(x)
 
 
-def from_sequence(values: Sequence[Any], dtype: Any = None) -> Any:
+def from_sequence(values: Sequence[Any], dtype: DTypeLike | None = None) -> Array:
     """An array of nested lists and tuples, which may hold traced values.
 
     All elements are joined in one equation. Python numbers are strong, as in ``np.array``.
@@ -97,7 +99,7 @@ def _ragged(lead: Shape, found: set[Any]) -> ValueError:
     )
 
 
-def inexact(x: Any) -> Any:
+def inexact(x: ArrayLike) -> Any:
     """The operand in floating point: integers and booleans become float64."""
     return cast(x, np.float64) if dtype_of(x).kind in "biu" else x
 
@@ -107,7 +109,7 @@ def _ufunc_input(ufunc: np.ufunc, dtype: np.dtype) -> np.dtype:
     return ufunc.resolve_dtypes((dtype, *(None,) * (ufunc.nargs - 1)))[0]
 
 
-def ufunc_operand(ufunc: np.ufunc, x: Any) -> Any:
+def ufunc_operand(ufunc: np.ufunc, x: ArrayLike) -> Array:
     """The operand in the dtype in which a ufunc of one operand computes."""
     return cast(x, _ufunc_input(ufunc, dtype_of(x)))
 
@@ -130,12 +132,12 @@ def is_known(x: Any) -> bool:
     return not isinstance(x, Tracer) or layout_of(x) is not None or has_answer(x)
 
 
-def holds(condition: Any) -> bool:
+def holds(condition: ArrayLike) -> bool:
     """Whether a condition is true, of operands that are known."""
     return bool(value_of(condition, "bool()"))
 
 
-def is_readable(x: Any) -> bool:
+def is_readable(x: ArrayLike) -> bool:
     """Whether the numbers of an operand can be looked at.
 
     Those of a float in a function that is specialised cannot, only truths about them.
@@ -170,7 +172,7 @@ def axis_of(axis: Any, ndim: int, name: str = "axis") -> int:
     return normalize_axis(axis, ndim, name)
 
 
-def axes_of(axis: Any, ndim: int, name: str = "axis", *, of_scalar: bool = True) -> Axes:
+def axes_of(axis: object, ndim: int, name: str = "axis", *, of_scalar: bool = True) -> Axes:
     """The axes that an argument of a compiled function names: all for ``None``.
 
     A scalar has the axes 0 and -1 in NumPy's compiled reductions; where not ``of_scalar``, none.
@@ -188,7 +190,7 @@ def axes_of(axis: Any, ndim: int, name: str = "axis", *, of_scalar: bool = True)
     return _distinct(tuple([axis_of(one, ndim, name) for one in axis]), name)
 
 
-def listed_axes(axis: Any, ndim: int, name: str = "axis") -> Axes:
+def listed_axes(axis: object, ndim: int, name: str = "axis") -> Axes:
     """The axes that an integer or a sequence names in NumPy's Python functions: all for ``None``.
 
     Raises:
@@ -201,7 +203,7 @@ def listed_axes(axis: Any, ndim: int, name: str = "axis") -> Axes:
     return _distinct(tuple([normalize_axis(one, ndim, name) for one in as_tuple(axis)]), name)
 
 
-def moved_axis(axis: Any, ndim: int, name: str = "axis") -> int:
+def moved_axis(axis: int | Sequence[int] | None, ndim: int, name: str = "axis") -> int:
     """The one axis that ``moveaxis`` takes as an integer or a sequence of one."""
     axes = listed_axes(as_tuple(axis), ndim, name)
     if len(axes) != 1:
@@ -239,12 +241,12 @@ def count_of(shape: Shape, axes: Axes) -> int:
 # results ----------------------------------------------------------------------------------------
 
 
-def stored(name: str, result: Any, out: Any) -> Any:
+def stored(name: str, result: ArrayLike, out: Array | None) -> Any:
     """The result, written to ``out`` if there is one."""
     return result if out is None else store(f"numpy.{name}", out, result)
 
 
-def refuse_plain_target(name: str, target: Any) -> None:
+def refuse_plain_target(name: str, target: ArrayLike) -> None:
     """Refuse to write traced values into a plain array.
 
     Raises:
@@ -262,7 +264,9 @@ def refuse_plain_target(name: str, target: Any) -> None:
 # views ------------------------------------------------------------------------------------------
 
 
-def view(base: Any, out: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any]) -> Any:
+def view(
+    base: ArrayLike, out: Any, read: Callable[[Any], Any], write: Callable[[Any, Any], Any]
+) -> Any:
     """Note that a result shares memory with its operand, as it does in NumPy.
 
     Args:
@@ -276,7 +280,7 @@ def view(base: Any, out: Any, read: Callable[[Any], Any], write: Callable[[Any, 
     return register_view(base, out, read, write)
 
 
-def read_only_view(base: Any, out: Any, read: Callable[[Any], Any]) -> Any:
+def read_only_view(base: ArrayLike, out: Array | None, read: Callable[[Any], Any]) -> Array:
     """A view that NumPy does not allow to be written to."""
     if out is base and isinstance(base, Tracer):
         out = fresh(base)
@@ -290,7 +294,7 @@ def read_only_view(base: Any, out: Any, read: Callable[[Any], Any]) -> Any:
     return view(base, out, read, write)
 
 
-def uncertain_view(base: Any, out: Any, what: str) -> Any:
+def uncertain_view(base: ArrayLike, out: Array | None, what: str) -> Array:
     """A result that is a view or a copy depending on a memory layout that staging does not know.
 
     Writing to either while both are in use raises: the other might have to change, or not.
@@ -298,7 +302,7 @@ def uncertain_view(base: Any, out: Any, what: str) -> Any:
     if out is base:
         out = fresh(base)
 
-    def fail(*_: Any) -> Any:
+    def fail(*_: ArrayLike) -> Any:
         raise UnsupportedOperationError(
             f"an array was written to{here()} that {what} made or was made from. Whether NumPy's "
             "result shares memory with its operand depends on the memory layout, which is not "
@@ -317,7 +321,7 @@ def shares_memory(base: Any, out: Any) -> bool | None:
     return bool(np.may_share_memory(first, second))
 
 
-def truth(a: Any) -> Any:
+def truth(a: ArrayLike) -> Any:
     """The array as booleans: whether elements are not zero."""
     x = as_array(a)
     return x if dtype_of(x).kind == "b" else ew.not_equal(x, 0)

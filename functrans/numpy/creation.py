@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import Tracer, dtype_of, shape_of, standing
+from functrans.core.values import Array
 from functrans.numpy.arranging import broadcast_to as broadcast_view
 from functrans.numpy.common import (
     as_array,
@@ -43,15 +46,15 @@ from functrans.primitives.structural import cast, normalize_axis
 
 @implements(np.array)
 def array(
-    object: Any,
+    object: Array,
     dtype: Any = None,
     *,
-    copy: Any = True,
-    order: Any = "K",
+    copy: bool = True,
+    order: str = "K",
     subok: bool = False,
     ndmin: int = 0,
     ndmax: int = 0,
-    like: Any = None,
+    like: ArrayLike | None = None,
 ) -> Any:
     """An array of its own of numbers, traced values, and nested lists of them."""
     object = standing(object)
@@ -74,12 +77,12 @@ def array(
 @implements(np.asarray)
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: Any = None,
     *,
     device: Any = None,
     copy: Any = None,
-    like: Any = None,
+    like: ArrayLike | None = None,
 ) -> Any:
     """An array of numbers, traced values, and nested lists of them; arrays stay themselves."""
     return array.traced(a, dtype, copy=bool(copy), like=like)  # type: ignore[attr-defined]  # set by implements
@@ -112,7 +115,7 @@ def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 
 @implements(np.asarray_chkfinite)
-def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
+def asarray_chkfinite(a: ArrayLike, dtype: DTypeLike | None = None, order: object = None) -> Any:
     """As ``asarray``, refusing NaN and infinities; needs values."""
     result = array.traced(a, dtype, copy=False)  # type: ignore[attr-defined]  # set by implements
     if not holds(np.all(ew.isfinite(result))):
@@ -137,13 +140,13 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 @implements(np.full)
 def full(
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: Any = "C",
+    shape: object,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    order: str = "C",
     *,
     device: Any = None,
-    like: Any = None,
+    like: ArrayLike | None = None,
 ) -> Any:
     """An array of one value, which may be traced."""
     value = as_array(fill_value)
@@ -152,7 +155,7 @@ def full(
     return lifted(structural.broadcast_to(fresh(value), _shape(shape)), like)
 
 
-def _like(x: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype]:
+def _like(x: ArrayLike, dtype: DTypeLike | None, shape: Any) -> tuple[tuple[int, ...], np.dtype]:
     own = as_array(x)
     return (
         shape_of(own) if shape is None else _shape(shape),
@@ -162,15 +165,15 @@ def _like(x: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype]:
 
 @implements(np.full_like)
 def full_like(
-    a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    order: Any = "K",
+    a: ArrayLike,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
     subok: bool = True,
     shape: Any = None,
     *,
     device: Any = None,
-) -> Any:
+) -> Array:
     """An array of one value with the shape and dtype of another."""
     extents, kind = _like(a, dtype, shape)
     value = as_operand(fill_value)
@@ -182,8 +185,8 @@ def full_like(
 @implements(np.zeros_like)
 def zeros_like(
     a: Any,
-    dtype: Any = None,
-    order: Any = "K",
+    dtype: DTypeLike | None = None,
+    order: str = "K",
     subok: bool = True,
     shape: Any = None,
     *,
@@ -195,11 +198,11 @@ def zeros_like(
 
 @implements(np.ones_like)
 def ones_like(
-    a: Any,
-    dtype: Any = None,
-    order: Any = "K",
+    a: Array,
+    dtype: DTypeLike | None = None,
+    order: str = "K",
     subok: bool = True,
-    shape: Any = None,
+    shape: ArrayLike | None = None,
     *,
     device: Any = None,
 ) -> Any:
@@ -209,10 +212,10 @@ def ones_like(
 
 @implements(np.empty_like)
 def empty_like(
-    prototype: Any,
+    prototype: ArrayLike,
     /,
-    dtype: Any = None,
-    order: Any = "K",
+    dtype: DTypeLike | None = None,
+    order: str = "K",
     subok: bool = True,
     shape: Any = None,
     *,
@@ -222,10 +225,10 @@ def empty_like(
     return lifted(np.zeros(*_like(prototype, dtype, shape)), prototype)
 
 
-def _plain(numpy_function: Any) -> Any:
+def _plain(numpy_function: Callable[..., Any]) -> Any:
     """A function of plain arguments, whose result ``like=`` makes one to write traced values to."""
 
-    def function(*args: Any, like: Any = None, **kwargs: Any) -> Any:
+    def function(*args: object, like: object = None, **kwargs: object) -> Any:
         return lifted(numpy_function(*args, **kwargs), like)
 
     function.__name__ = function.__qualname__ = numpy_function.__name__
@@ -257,7 +260,7 @@ def empty(
     return lifted(np.empty(shape, dtype, order, device=device), like)
 
 
-def diagonal_distance(n: int, m: int | None, k: Any) -> Any:
+def diagonal_distance(n: int, m: int | None, k: ArrayLike) -> Any:
     """How far each element of a matrix lies right of the diagonal ``k``, which may be traced."""
     columns = np.arange(operator.index(n if m is None else m))
     return ew.subtract(columns - np.arange(operator.index(n))[:, None], integers(k))
@@ -288,12 +291,12 @@ def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
 
 @implements(np.tri)
 def tri(
-    N: Any,  # NumPy's name
-    M: Any = None,  # NumPy's name
+    N: int,  # NumPy's name
+    M: int | None = None,  # NumPy's name
     k: Any = 0,
     dtype: Any = float,
     *,
-    like: Any = None,
+    like: Array | None = None,
 ) -> Any:
     """Ones on and below the diagonal ``k``, which may be traced, and zeros."""
     if not is_known(k):
@@ -322,13 +325,13 @@ def fromfunction(
 
 @implements(np.arange)
 def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
+    start: ArrayLike,
+    stop: ArrayLike | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
     device: Any = None,
-    like: Any = None,
+    like: ArrayLike | None = None,
 ) -> Any:
     """Values at equal distances; traced bounds need values, which give the length."""
     low, high = (0, start) if stop is None else (start, stop)
@@ -346,13 +349,13 @@ def arange(
 
 @implements(np.linspace)
 def linspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: Any = True,
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
     retstep: bool = False,
-    dtype: Any = None,
-    axis: Any = 0,
+    dtype: DTypeLike | None = None,
+    axis: int | Sequence[int] | None = 0,
     *,
     device: Any = None,
 ) -> Any:
@@ -387,14 +390,14 @@ def linspace(
 
 @implements(np.logspace)
 def logspace(
-    start: Any,
-    stop: Any,
-    num: Any = 50,
-    endpoint: Any = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: Any = 0,
-) -> Any:
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: ArrayLike = 50,
+    endpoint: bool = True,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
+    axis: int | Sequence[int] | None = 0,
+) -> Array:
     """Powers of a base whose exponents are at equal distances."""
     low, high, root = as_array(start), as_array(stop), as_operand(base)
     if len(shape_of(root)):
@@ -411,8 +414,13 @@ def logspace(
 
 @implements(np.geomspace)
 def geomspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype: Any = None, axis: Any = 0
-) -> Any:
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: DTypeLike | None = None,
+    axis: int | Sequence[int] | None = 0,
+) -> Array:
     """Numbers at equal ratios between bounds of one sign."""
     low, high = inexact(as_array(start)), inexact(as_array(stop))
     n = operator.index(num)
@@ -435,7 +443,9 @@ def geomspace(
 
 
 @implements(np.meshgrid)
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
+def meshgrid(
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> tuple[Array, ...]:
     """Coordinates of a grid from vectors of coordinates."""
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
@@ -456,14 +466,14 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 
 @implements(np.indices)
-def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+def indices(dimensions: object, dtype: DTypeLike | None = int, sparse: bool = False) -> Any:
     """Positions of the elements of an array of a shape, which is static."""
     plain: Any = np.indices
     return plain(_shape(dimensions), dtype, sparse)
 
 
 @implements(np.vander)
-def vander(x: Any, N: Any = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Powers of the elements of a vector, one row each."""
     values = as_array(x)
     if len(shape_of(values)) != 1:

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -39,8 +41,13 @@ from functrans.primitives.structural import cast, normalize_axis, reduce_sum
 
 
 def accumulated(
-    name: str, function: Callable[..., Any], a: Any, axis: Any, dtype: Any, out: Any
-) -> Any:
+    name: str,
+    function: Callable[..., Any],
+    a: ArrayLike,
+    axis: int | Sequence[int] | None,
+    dtype: DTypeLike | None,
+    out: Array | None,
+) -> Array:
     """A running reduction along an axis, of the flattened operand for ``None``."""
     x = as_array(a)
     x = cast(x, widened(dtype_of(x)) if dtype is None else dtype)
@@ -53,30 +60,50 @@ def accumulated(
 
 
 @implements(np.cumsum)
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def cumsum(
+    a: Any,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+) -> Any:
     """Sums of all prefixes along an axis."""
     return accumulated("cumsum", cum.cumsum, a, axis, dtype, out)
 
 
 @implements(np.cumprod)
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def cumprod(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+) -> Array:
     """Products of all prefixes along an axis."""
     return accumulated("cumprod", cum.cumprod, a, axis, dtype, out)
 
 
 @implements(np.nancumsum)
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def nancumsum(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+) -> Array:
     """Sums of all prefixes, NaN taken as 0."""
     return accumulated("nancumsum", cum.cumsum, _without_nan(a, 0), axis, dtype, out)
 
 
 @implements(np.nancumprod)
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+def nancumprod(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+) -> Array:
     """Products of all prefixes, NaN taken as 1."""
     return accumulated("nancumprod", cum.cumprod, _without_nan(a, 1), axis, dtype, out)
 
 
-def _without_nan(a: Any, fill: int) -> Any:
+def _without_nan(a: ArrayLike, fill: int) -> Array:
     x = as_array(a)
     return ew.where(ew.isnan(x), fill, x) if dtype_of(x).kind in "fc" else x
 
@@ -84,12 +111,12 @@ def _without_nan(a: Any, fill: int) -> Any:
 def _cumulative(
     name: str,
     function: Callable[..., Any],
-    x: Any,
-    axis: Any,
-    dtype: Any,
-    out: Any,
+    x: ArrayLike,
+    axis: int | Sequence[int] | None,
+    dtype: DTypeLike | None,
+    out: Array | None,
     first: int | None,
-) -> Any:
+) -> Array:
     x = as_array(x)
     if axis is None:
         if len(shape_of(x)) > 1:
@@ -111,14 +138,14 @@ def _cumulative(
 
 @implements(np.cumulative_sum)
 def cumulative_sum(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
     include_initial: bool = False,
-) -> Any:
+) -> Array:
     """Sums of all prefixes, with the empty one in front on demand."""
     first = 0 if include_initial else None
     return _cumulative("cumulative_sum", cum.cumsum, x, axis, dtype, out, first)
@@ -126,14 +153,14 @@ def cumulative_sum(
 
 @implements(np.cumulative_prod)
 def cumulative_prod(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
     axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
     include_initial: bool = False,
-) -> Any:
+) -> Array:
     """Products of all prefixes, with the empty one in front on demand."""
     first = 1 if include_initial else None
     return _cumulative("cumulative_prod", cum.cumprod, x, axis, dtype, out, first)
@@ -142,14 +169,20 @@ def cumulative_prod(
 # differences ------------------------------------------------------------------------------------
 
 
-def part(x: Any, axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
+def part(
+    x: ArrayLike, axis: int, start: int | None, stop: int | None, step: int | None = None
+) -> Any:
     """A slice along one axis."""
     return slice_index(x, BasicIndex((*(slice(None),) * axis, slice(start, stop, step))))
 
 
 @implements(np.diff)
 def diff(
-    a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE
+    a: ArrayLike,
+    n: int = 1,
+    axis: int | Sequence[int] | None = -1,
+    prepend: Any = NO_VALUE,
+    append: Any = NO_VALUE,
 ) -> Any:
     """Differences of neighbours along an axis, ``n`` times."""
     x = as_array(a)
@@ -178,7 +211,9 @@ def diff(
 
 
 @implements(np.ediff1d)
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """Differences of neighbours of the flattened array, with values before and behind."""
     x = as_array(ary)
     x = structural.reshape(x, (math.prod(shape_of(x)),))
@@ -226,7 +261,7 @@ def _spacings(varargs: tuple[Any, ...], axes: tuple[int, ...], shape: tuple[int,
     return spacings
 
 
-def _derivative(f: Any, h: Any, axis: int, edge_order: int) -> Any:
+def _derivative(f: ArrayLike, h: Array, axis: int, edge_order: int) -> Any:
     """Second-order differences inside, first- or second-order ones at the ends.
 
     For distances ``a`` before and ``b`` behind a point, Lagrange's interpolation gives the weights
@@ -272,7 +307,7 @@ def _derivative(f: Any, h: Any, axis: int, edge_order: int) -> Any:
 
 
 @implements(np.gradient)
-def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Any:
+def gradient(f: ArrayLike, *varargs: Array, axis: Any = None, edge_order: int = 1) -> Any:
     """Finite differences along axes, for uniform or given points."""
     x = inexact(as_array(f))
     shape = shape_of(x)
@@ -291,7 +326,9 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> An
 
 
 @implements(np.trapezoid)
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
+def trapezoid(
+    y: ArrayLike, x: Any = None, dx: ArrayLike = 1.0, axis: int | Sequence[int] | None = -1
+) -> Array:
     """Integral by the trapezoidal rule along an axis."""
     y = as_array(y)
     ndim = len(shape_of(y))

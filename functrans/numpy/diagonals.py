@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.arrays.operators import assign
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import (
     as_array,
     is_known,
@@ -33,20 +36,20 @@ from functrans.primitives.structural import cast
 
 
 @implements(np.diagonal)
-def diagonal(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
+def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of the matrices in two axes; a read-only view."""
     x = as_array(a)
     if len(shape_of(x)) < 2:
         raise ValueError("diag requires an array of at least two dimensions")
 
-    def read(base: Any) -> Any:
+    def read(base: Array) -> Any:
         return creation.diagonal(base, operator.index(offset), axis1, axis2)
 
     return read_only_view(x, read(x), read)
 
 
 @implements(np.diag)
-def diag(v: Any, k: Any = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     x = as_array(v)
     if len(shape_of(x)) == 2:
@@ -57,7 +60,7 @@ def diag(v: Any, k: Any = 0) -> Any:
 
 
 @implements(np.diagflat)
-def diagflat(v: Any, k: Any = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the flattened array on its diagonal."""
     x = as_array(v)
     return creation.diag(structural.reshape(x, (math.prod(shape_of(x)),)), operator.index(k))
@@ -65,7 +68,12 @@ def diagflat(v: Any, k: Any = 0) -> Any:
 
 @implements(np.trace)
 def trace(
-    a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
+    a: ArrayLike,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
 ) -> Any:
     """Sum of the diagonal."""
     x = as_array(a)
@@ -74,7 +82,7 @@ def trace(
     return stored("trace", structural.reduce_sum(entries, (len(shape_of(entries)) - 1,)), out)
 
 
-def _rows(x: Any) -> Any:
+def _rows(x: ArrayLike) -> Any:
     """A vector is taken as every row of a square matrix, as NumPy does."""
     shape = shape_of(x)
     if not shape:
@@ -83,18 +91,20 @@ def _rows(x: Any) -> Any:
 
 
 @implements(np.tril)
-def tril(m: Any, k: Any = 0) -> Any:
+def tril(m: ArrayLike, k: ArrayLike = 0) -> Any:
     """Matrices with zeros above the diagonal ``k``, which may be traced."""
     return _triangle(m, k, creation.tril, ew.less_equal)
 
 
 @implements(np.triu)
-def triu(m: Any, k: Any = 0) -> Any:
+def triu(m: ArrayLike, k: ArrayLike = 0) -> Any:
     """Matrices with zeros below the diagonal ``k``, which may be traced."""
     return _triangle(m, k, creation.triu, ew.greater_equal)
 
 
-def _triangle(m: Any, k: Any, known: Any, compare: Any) -> Any:
+def _triangle(
+    m: ArrayLike, k: ArrayLike, known: Callable[..., Any], compare: Callable[..., Any]
+) -> Array:
     """Matrices with zeros on one side of a diagonal."""
     x = _rows(as_array(m))
     if is_known(k):
@@ -131,18 +141,18 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
 
 
 @implements(np.tril_indices_from)
-def tril_indices_from(arr: Any, k: Any = 0) -> Any:
+def tril_indices_from(arr: ArrayLike, k: ArrayLike = 0) -> tuple[Array, ...]:
     """Indices of the lower triangle of a matrix."""
     return np.tril_indices(*_matrix_extents(arr, k))
 
 
 @implements(np.triu_indices_from)
-def triu_indices_from(arr: Any, k: Any = 0) -> Any:
+def triu_indices_from(arr: ArrayLike, k: ArrayLike = 0) -> tuple[Array, ...]:
     """Indices of the upper triangle of a matrix."""
     return np.triu_indices(*_matrix_extents(arr, k))
 
 
-def _matrix_extents(arr: Any, k: Any) -> tuple[int, int, int]:
+def _matrix_extents(arr: ArrayLike, k: Any) -> tuple[int, int, int]:
     shape = shape_of(as_array(arr))
     if len(shape) != 2:
         raise ValueError("input array must be 2-d")
@@ -150,7 +160,7 @@ def _matrix_extents(arr: Any, k: Any) -> tuple[int, int, int]:
 
 
 @implements(np.diag_indices_from)
-def diag_indices_from(arr: Any) -> Any:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """Indices of the main diagonal of an array of equal extents."""
     shape = shape_of(as_array(arr))
     if len(shape) < 2:

@@ -19,6 +19,7 @@ from functrans.arrays.masked import MaskedSelection
 from functrans.arrays.operators import reject_out, write
 from functrans.core.dispatch import Tracer, written
 from functrans.core.state import open_traces
+from functrans.core.values import Array
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -52,7 +53,7 @@ def implements(*numpy_functions: Callable[..., Any], own: Sequence[str] = ()) ->
         unknown = frozenset(own)
 
         @functools.wraps(traced)
-        def function(*args: Any, **kwargs: Any) -> Any:
+        def function(*args: object, **kwargs: object) -> Any:
             for arg in args:
                 if isinstance(arg, Tracer):
                     return traced(*args, **kwargs)
@@ -76,14 +77,14 @@ def _has_own(own: frozenset[str], args: tuple[Any, ...], kwargs: Mapping[str, An
     return not own.isdisjoint(kwargs) or not own.isdisjoint(texts)
 
 
-def _plain_arrays(result: Any) -> Any:
+def _plain_arrays(result: Array) -> Any:
     """Results of the traced implementation as those of NumPy: arrays, also of no axes."""
     if isinstance(result, tuple):
         return tuple(map(_plain_arrays, result))
     return np.asarray(result)
 
 
-def lifted(value: Any, like: Any) -> Any:
+def lifted(value: Array, like: Any) -> Any:
     """A new plain array as one that traced values can be written to, if ``like`` is traced.
 
     It belongs to the innermost open trace, so that it may be filled inside an inner function also
@@ -95,7 +96,7 @@ def lifted(value: Any, like: Any) -> Any:
     return (stack[-1] if stack else like._trace).lift(value)
 
 
-def store(name: str, out: Any, result: Any) -> Any:
+def store(name: str, out: object, result: object) -> Any:
     """Write a result to ``out=``."""
     (target,) = out if isinstance(out, tuple) else (out,)
     array = written(target)

@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.caching import remembered
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.numpy.common import as_array, stored, view
 from functrans.numpy.dispatch import implements
@@ -103,14 +105,14 @@ def _string_of(operands: Sequence[Any]) -> tuple[str, list[Any]]:
     lists = list(operands[1::2])
     output = operands[-1] if len(operands) % 2 else None
 
-    def text(labels: Any) -> str:
+    def text(labels: Array) -> str:
         return "".join("..." if x is Ellipsis else _letter(x) for x in labels)
 
     subscripts = ",".join(map(text, lists))
     return subscripts if output is None else f"{subscripts}->{text(output)}", arrays
 
 
-def _letter(label: Any) -> str:
+def _letter(label: int) -> str:
     """Letter of a numbered label: A to Z, then a to z, in NumPy's order."""
     number = operator.index(label)
     if not 0 <= number < 52:
@@ -157,7 +159,7 @@ def _extents(labels: tuple[Labels, ...], shapes: tuple[Shape, ...]) -> dict[Any,
 
 @remembered(1024)
 def _plan(
-    labels: tuple[Labels, ...], output: Labels, shapes: tuple[Shape, ...], optimize: Any
+    labels: tuple[Labels, ...], output: Labels, shapes: tuple[Shape, ...], optimize: object
 ) -> tuple[_Step, ...]:
     """The contractions in order."""
     extents = _extents(labels, shapes)
@@ -212,7 +214,7 @@ def _order(
 # evaluation -------------------------------------------------------------------------------------
 
 
-def _diagonals(x: Any, labels: list[Any]) -> Any:
+def _diagonals(x: ArrayLike, labels: list[Any]) -> Any:
     """Repeated labels of one operand become its diagonal; ``labels`` loses the repetitions."""
     for label in [one for i, one in enumerate(labels) if one in labels[:i]]:
         axes = tuple([k for k, other in enumerate(labels) if other == label])
@@ -223,7 +225,7 @@ def _diagonals(x: Any, labels: list[Any]) -> Any:
     return x
 
 
-def _summed(x: Any, labels: list[Any], keep: Any) -> Any:
+def _summed(x: ArrayLike, labels: list[Any], keep: Any) -> Array:
     """Labels that are not kept are summed away."""
     axes = tuple([k for k, label in enumerate(labels) if label not in keep])
     labels[:] = [label for label in labels if label in keep]
@@ -231,7 +233,7 @@ def _summed(x: Any, labels: list[Any], keep: Any) -> Any:
 
 
 def _with_extents_of(
-    x: Any, labels: list[Any], other: Any, other_labels: list[Any], keep: Any
+    x: ArrayLike, labels: list[Any], other: ArrayLike, other_labels: list[Any], keep: Any
 ) -> Any:
     """Axes of extent 1 whose label has a longer one in the other operand: repeated, or dropped.
 
@@ -250,7 +252,9 @@ def _with_extents_of(
     return structural.broadcast_to(x, tuple([full[k] for k in kept]))
 
 
-def _contract(x: Any, y: Any, x_labels: list[Any], y_labels: list[Any], keep: Any) -> Any:
+def _contract(
+    x: ArrayLike, y: ArrayLike, x_labels: list[Any], y_labels: list[Any], keep: Any
+) -> Array:
     """The product of two operands; ``x_labels`` becomes the labels of the result."""
     x = _with_extents_of(x, x_labels, y, y_labels, keep)
     y = _with_extents_of(y, y_labels, x, x_labels, keep)
@@ -273,7 +277,7 @@ def _contract(x: Any, y: Any, x_labels: list[Any], y_labels: list[Any], keep: An
     return out
 
 
-def _permuted(x: Any, labels: list[Any], output: Labels) -> Any:
+def _permuted(x: ArrayLike, labels: list[Any], output: Labels) -> Array:
     """The axes in the order of the output; labels that are missing have been of extent 1."""
     missing = [label for label in output if label not in labels]
     if missing:
@@ -282,10 +286,10 @@ def _permuted(x: Any, labels: list[Any], output: Labels) -> Any:
     return structural.transpose(x, tuple(map(labels.index, output)))
 
 
-def _view_of(x: Any, labels: Labels, output: Labels) -> Any:
+def _view_of(x: ArrayLike, labels: Labels, output: Labels) -> Array:
     """One operand without sums: a permutation or a diagonal, which is a view in NumPy."""
 
-    def read(base: Any) -> Any:
+    def read(base: ArrayLike) -> Any:
         own = list(labels)
         return _permuted(_diagonals(base, own), own, output)
 
@@ -303,7 +307,9 @@ def _view_of(x: Any, labels: Labels, output: Labels) -> Any:
 
 
 @implements(np.einsum)
-def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any) -> Any:
+def einsum(
+    *operands: object, out: Array | None = None, optimize: bool = False, **kwargs: object
+) -> Array:
     """Einstein summation over any number of operands.
 
     With ``optimize`` false three and more operands are contracted two by two in a greedy order,
@@ -343,13 +349,13 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
     return stored("einsum", result, out)
 
 
-def _in_kind(x: Any, dtype: np.dtype) -> Any:
+def _in_kind(x: ArrayLike, dtype: np.dtype) -> Array:
     """An operand as it is summed: in the dtype of the result; real ones stay real."""
     is_part = dtype.kind == "c" and dtype_of(x).kind != "c"
     return cast(x, real_dtype(dtype) if is_part else dtype)
 
 
-def _frozen(step: Any) -> Any:
+def _frozen(step: object) -> Any:
     return tuple(step) if isinstance(step, (list, tuple)) else step
 
 

@@ -13,10 +13,12 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.arrays.indexing import updated
 from functrans.arrays.operators import assign, getitem
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.numpy.common import (
     NO_VALUE,
@@ -44,15 +46,15 @@ from functrans.primitives.structural import cast
 
 @implements(np.clip)
 def clip(
-    a: Any,
-    a_min: Any = NO_VALUE,
+    a: ArrayLike,
+    a_min: object = NO_VALUE,
     a_max: Any = NO_VALUE,
-    out: Any = None,
+    out: Array | None = None,
     *,
     min: Any = NO_VALUE,
     max: Any = NO_VALUE,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Limit values to an interval; the derivative is 1 on the closed interval."""
     if min is not NO_VALUE or max is not NO_VALUE:
         if a_min is not NO_VALUE or a_max is not NO_VALUE:
@@ -82,7 +84,7 @@ def clip(
 
 
 @implements(np.round, np.around)
-def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:  # NumPy's name
+def round(a: ArrayLike, decimals: int = 0, out: Array | None = None) -> Any:  # NumPy's name
     """Round to a number of decimals, halves to even; the derivative is 0."""
     x = as_array(a)
     places = operator.index(decimals)
@@ -103,7 +105,7 @@ around = round
 
 
 @implements(np.fix)
-def fix(x: Any, out: Any = None) -> Any:
+def fix(x: ArrayLike, out: Array | None = None) -> Array:
     """Round towards zero; the derivative is 0."""
     x = as_array(x)
     return stored("fix", fresh(x) if dtype_of(x).kind in "biu" else ew.trunc(x), out)
@@ -139,7 +141,7 @@ def imag(val: Any) -> Any:
 
 
 @implements(np.angle)
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Any:
     """Argument of complex numbers, in radians or degrees."""
     x = as_array(z)
     if complex_parts.is_complex(x):
@@ -150,7 +152,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 
 
 @implements(np.real_if_close)
-def real_if_close(a: Any, tol: Any = 100) -> Any:
+def real_if_close(a: ArrayLike, tol: int = 100) -> Array:
     """The real part, if all imaginary parts are nearly zero; needs values."""
     x = as_array(a)
     if not complex_parts.is_complex(x):
@@ -166,7 +168,7 @@ _SERIES = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(9)]
 
 
 @implements(np.sinc)
-def sinc(x: Any) -> Any:
+def sinc(x: ArrayLike) -> Array:
     """``sin(pi x) / (pi x)``, 1 at 0; all derivatives are exact near 0.
 
     Below 1/2 in magnitude of ``y = pi x`` it is summed as its Maclaurin series in ``y**2``, whose
@@ -187,7 +189,7 @@ _NODES = 64
 
 
 @implements(np.i0)
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """Modified Bessel function of the first kind and order 0, for real operands up to 700.
 
     The mean of ``cosh(x cos(t))`` over ``[0, pi / 2]`` by the midpoint rule, whose error falls
@@ -214,7 +216,11 @@ def i0(x: Any) -> Any:
 
 @implements(np.nan_to_num)
 def nan_to_num(
-    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+    x: ArrayLike,
+    copy: bool = True,
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
 ) -> Any:
     """NaN and infinities replaced by numbers; their derivative is 0."""
     operand: Any = as_array(x)
@@ -225,7 +231,7 @@ def nan_to_num(
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
 
-    def repaired(values: Any) -> Any:
+    def repaired(values: ArrayLike) -> Array:
         kind = dtype_of(values)
         values = ew.where(ew.isnan(values), cast(nan, kind), values)
         values = ew.where(ew.equal(values, math.inf), cast(high, kind), values)
@@ -244,7 +250,7 @@ def nan_to_num(
 
 
 @implements(np.unwrap)
-def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * math.pi) -> Any:
+def unwrap(p: Array, discont: Any = None, axis: object = -1, *, period: Any = 2 * math.pi) -> Any:
     """Phases without jumps larger than half a period."""
     x = as_array(p)
     k = axis_of(axis, len(shape_of(x)))
@@ -271,13 +277,15 @@ def unwrap(p: Any, discont: Any = None, axis: Any = -1, *, period: Any = 2 * mat
 
 
 @implements(np.copy)
-def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
+def copy(a: ArrayLike, order: str = "K", subok: bool = False) -> Any:
     """The same values with memory of their own."""
     return fresh(as_array(a), order)
 
 
 @implements(np.astype)
-def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
+def astype(
+    x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = True, device: Any = None
+) -> Any:
     """Convert to a dtype."""
     if device not in ("cpu", None):
         raise ValueError(f'Device not understood. Only "cpu" is allowed, but received: {device}')
@@ -290,8 +298,13 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 @implements(np.interp)
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | None = None,
+    right: ArrayLike | None = None,
+    period: Any = None,
+) -> Array:
     """Linear interpolation between points, constant outside; at a point the slope to its right."""
     x, points, values = as_array(x), as_array(xp), as_array(fp)
     for name, operand in (("x", x), ("xp", points)):
@@ -353,7 +366,9 @@ def _conditions(condlist: Any, ndim: int) -> list[Any]:
 
 
 @implements(np.piecewise)
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def piecewise(
+    x: ArrayLike, condlist: ArrayLike, funclist: Array, *args: Any, **kw: object
+) -> Array:
     """Functions applied where their conditions hold; a last one where none does."""
     x = as_array(x)
     masks = [_mask_of(x, c) for c in _conditions(condlist, len(shape_of(x)))]
@@ -380,7 +395,7 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     return result
 
 
-def _mask_of(x: Any, condition: Any) -> Any:
+def _mask_of(x: ArrayLike, condition: ArrayLike) -> Array:
     """A condition on leading axes of ``x`` as a mask in as many axes."""
     mask = cast(as_array(condition), bool)
     shape, own = shape_of(x), shape_of(mask)
@@ -392,7 +407,9 @@ def _mask_of(x: Any, condition: Any) -> Any:
     return structural.reshape(mask, own + (1,) * (len(shape) - len(own)))
 
 
-def _applied_where(x: Any, result: Any, mask: np.ndarray, function: Any, args: Any, kw: Any) -> Any:
+def _applied_where(
+    x: Any, result: ArrayLike, mask: np.ndarray, function: Any, args: Any, kw: Any
+) -> Any:
     """``result[mask] = function(x[mask])`` for a mask that has values."""
     from_x = x[mask]
     if not shape_of(from_x)[0]:

@@ -18,9 +18,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.boundary import warn
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.namespaces import listing as _listing
 from functrans.numpy.array_api_fft import fftfreq as fftfreq
 from functrans.numpy.array_api_fft import rfftfreq as rfftfreq
@@ -34,7 +36,7 @@ from functrans.primitives.structural import cast, normalize_axis
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _scaled(y: Any, extents: Iterable[int], norm: str | None, *, inverse: bool) -> Any:
+def _scaled(y: Array, extents: Iterable[int], norm: str | None, *, inverse: bool) -> Any:
     """An unnormalized transform of axes of some extents, normalized."""
     if norm not in _SWAPPED:
         raise ValueError(
@@ -48,7 +50,7 @@ def _scaled(y: Any, extents: Iterable[int], norm: str | None, *, inverse: bool) 
     return y * (1 / math.sqrt(size) if norm == "ortho" else 1 / size)
 
 
-def _resized(a: Any, extents: Sequence[int], axes: Sequence[int]) -> Any:
+def _resized(a: ArrayLike, extents: Sequence[int], axes: Sequence[int]) -> Any:
     """The array cropped or padded with zeros at the end of axes."""
     shape = shape_of(a)
     config = [(0, 0, 0)] * len(shape)
@@ -60,7 +62,7 @@ def _resized(a: Any, extents: Sequence[int], axes: Sequence[int]) -> Any:
 
 
 def _extents(
-    a: Any, s: Any, axes: Any, *, half: bool = False
+    a: ArrayLike, s: Any, axes: Any, *, half: bool = False
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Extents to transform and non-negative axes, from NumPy's ``s`` and ``axes``.
 
@@ -98,7 +100,12 @@ def _extents(
 
 
 def _complex(
-    a: Any, extents: tuple[int, ...], axes: tuple[int, ...], norm: str | None, *, inverse: bool
+    a: ArrayLike,
+    extents: tuple[int, ...],
+    axes: tuple[int, ...],
+    norm: str | None,
+    *,
+    inverse: bool,
 ) -> Any:
     """Complex transform, the last axis first; axes may come more than once."""
     if not axes:
@@ -110,7 +117,9 @@ def _complex(
     return _scaled(y, extents, norm, inverse=inverse)
 
 
-def _from_real(a: Any, extents: tuple[int, ...], axes: tuple[int, ...], norm: str | None) -> Any:
+def _from_real(
+    a: ArrayLike, extents: tuple[int, ...], axes: tuple[int, ...], norm: str | None
+) -> Array:
     """Half of the spectrum along the last axis; axes may come more than once."""
     if len(set(axes)) < len(axes):
         a = _from_real(a, extents[-1:], axes[-1:], norm)
@@ -119,7 +128,9 @@ def _from_real(a: Any, extents: tuple[int, ...], axes: tuple[int, ...], norm: st
     return _scaled(y, extents, norm, inverse=False)
 
 
-def _to_real(a: Any, extents: tuple[int, ...], axes: tuple[int, ...], norm: str | None) -> Any:
+def _to_real(
+    a: ArrayLike, extents: tuple[int, ...], axes: tuple[int, ...], norm: str | None
+) -> Array:
     """A real array from half of its spectrum; axes may come more than once."""
     if len(set(axes)) < len(axes):
         a = _complex(a, extents[-2::-1], axes[-2::-1], norm, inverse=True)
@@ -149,7 +160,11 @@ def _one_axis(
 
 @implements(np.fft.fft)
 def fft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
+    a: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
 ) -> Any:
     """Fourier transform along an axis, as ``numpy.fft.fft``."""
     a = as_array(a)
@@ -158,8 +173,12 @@ def fft(
 
 @implements(np.fft.ifft)
 def ifft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
-) -> Any:
+    a: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Inverse Fourier transform along an axis, as ``numpy.fft.ifft``."""
     a = as_array(a)
     return stored("fft.ifft", _complex(a, *_one_axis(a, n, axis), norm, inverse=True), out)
@@ -167,7 +186,11 @@ def ifft(
 
 @implements(np.fft.rfft)
 def rfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
+    a: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
 ) -> Any:
     """Fourier transform of a real array along an axis, as ``numpy.fft.rfft``."""
     a = as_array(a)
@@ -176,8 +199,8 @@ def rfft(
 
 @implements(np.fft.irfft)
 def irfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
-) -> Any:
+    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Array | None = None
+) -> Array:
     """Inverse of ``rfft`` along an axis, as ``numpy.fft.irfft``."""
     a = as_array(a)
     return stored("fft.irfft", _to_real(a, *_one_axis(a, n, axis, half=True), norm), out)
@@ -185,8 +208,12 @@ def irfft(
 
 @implements(np.fft.hfft)
 def hfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
-) -> Any:
+    a: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Fourier transform of a Hermitian array along an axis, as ``numpy.fft.hfft``."""
     a = conjugate(as_array(a))
     y = _to_real(a, *_one_axis(a, n, axis, half=True), _SWAPPED.get(norm, norm))
@@ -195,8 +222,12 @@ def hfft(
 
 @implements(np.fft.ihfft)
 def ihfft(
-    a: Any, n: int | None = None, axis: int = -1, norm: str | None = None, out: Any = None
-) -> Any:
+    a: ArrayLike,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Inverse of ``hfft`` along an axis, as ``numpy.fft.ihfft``."""
     a = as_array(a)
     y = conjugate(_from_real(a, *_one_axis(a, n, axis), _SWAPPED.get(norm, norm)))
@@ -207,21 +238,39 @@ def ihfft(
 
 
 @implements(np.fft.fftn)
-def fftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Any:
+def fftn(
+    a: ArrayLike,
+    s: Any = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Fourier transform along axes, as ``numpy.fft.fftn``."""
     a = as_array(a)
     return stored("fft.fftn", _complex(a, *_extents(a, s, axes), norm, inverse=False), out)
 
 
 @implements(np.fft.ifftn)
-def ifftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Any:
+def ifftn(
+    a: ArrayLike,
+    s: Any = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Inverse Fourier transform along axes, as ``numpy.fft.ifftn``."""
     a = as_array(a)
     return stored("fft.ifftn", _complex(a, *_extents(a, s, axes), norm, inverse=True), out)
 
 
 @implements(np.fft.rfftn)
-def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None) -> Any:
+def rfftn(
+    a: ArrayLike,
+    s: Any = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Fourier transform of a real array along axes, as ``numpy.fft.rfftn``."""
     a = as_array(a)
     return stored("fft.rfftn", _from_real(a, *_extents(a, s, axes), norm), out)
@@ -229,8 +278,12 @@ def rfftn(a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out:
 
 @implements(np.fft.irfftn)
 def irfftn(
-    a: Any, s: Any = None, axes: Any = None, norm: str | None = None, out: Any = None
-) -> Any:
+    a: ArrayLike,
+    s: Any = None,
+    axes: int | Sequence[int] | None = None,
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Inverse of ``rfftn`` along axes, as ``numpy.fft.irfftn``."""
     a = as_array(a)
     return stored("fft.irfftn", _to_real(a, *_extents(a, s, axes, half=True), norm), out)
@@ -238,8 +291,12 @@ def irfftn(
 
 @implements(np.fft.fft2)
 def fft2(
-    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
-) -> Any:
+    a: ArrayLike,
+    s: Any = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Fourier transform along two axes, as ``numpy.fft.fft2``."""
     a = as_array(a)
     return stored("fft.fft2", _complex(a, *_extents(a, s, axes), norm, inverse=False), out)
@@ -247,8 +304,12 @@ def fft2(
 
 @implements(np.fft.ifft2)
 def ifft2(
-    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
-) -> Any:
+    a: ArrayLike,
+    s: Any = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Inverse Fourier transform along two axes, as ``numpy.fft.ifft2``."""
     a = as_array(a)
     return stored("fft.ifft2", _complex(a, *_extents(a, s, axes), norm, inverse=True), out)
@@ -256,8 +317,12 @@ def ifft2(
 
 @implements(np.fft.rfft2)
 def rfft2(
-    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
-) -> Any:
+    a: ArrayLike,
+    s: Any = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Fourier transform of a real array along two axes, as ``numpy.fft.rfft2``."""
     a = as_array(a)
     return stored("fft.rfft2", _from_real(a, *_extents(a, s, axes), norm), out)
@@ -265,8 +330,12 @@ def rfft2(
 
 @implements(np.fft.irfft2)
 def irfft2(
-    a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None, out: Any = None
-) -> Any:
+    a: ArrayLike,
+    s: Any = None,
+    axes: int | Sequence[int] | None = (-2, -1),
+    norm: str | None = None,
+    out: Array | None = None,
+) -> Array:
     """Inverse of ``rfft2`` along two axes, as ``numpy.fft.irfft2``."""
     a = as_array(a)
     return stored("fft.irfft2", _to_real(a, *_extents(a, s, axes, half=True), norm), out)
@@ -275,7 +344,7 @@ def irfft2(
 # shifts -----------------------------------------------------------------------------------------
 
 
-def _shifted(x: Any, axes: Any, sign: int) -> Any:
+def _shifted(x: ArrayLike, axes: Any, sign: int) -> Array:
     """Roll each axis by half of its extent."""
     x = as_array(x)
     shape = shape_of(x)
@@ -291,13 +360,13 @@ def _shifted(x: Any, axes: Any, sign: int) -> Any:
 
 
 @implements(np.fft.fftshift)
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Any = None) -> Array:
     """Move the zero frequency to the middle of axes, as ``numpy.fft.fftshift``."""
     return _shifted(x, axes, 1)
 
 
 @implements(np.fft.ifftshift)
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Undo ``fftshift``, as ``numpy.fft.ifftshift``."""
     return _shifted(x, axes, -1)
 

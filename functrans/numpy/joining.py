@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.numpy.common import (
     as_array,
@@ -39,7 +42,7 @@ from functrans.primitives.structural import cast, normalize_axis
 # joining ----------------------------------------------------------------------------------------
 
 
-def _parts(arrays: Any, casting: str, dtype: Any) -> list[Any]:
+def _parts(arrays: Any, casting: str, dtype: DTypeLike | None) -> list[Any]:
     """The arrays to join, in the dtype asked for."""
     parts = [as_array(x) for x in _sequence(arrays)]
     if not parts:
@@ -61,7 +64,13 @@ def _sequence(arrays: Any) -> Any:
 
 @implements(np.concatenate)
 def concatenate(
-    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+    arrays: object,
+    /,
+    axis: int | Sequence[int] | None = 0,
+    out: Array | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
 ) -> Any:
     """Join arrays along an axis they have."""
     parts = _parts(arrays, casting, dtype)
@@ -79,7 +88,12 @@ concat = concatenate
 
 @implements(np.stack)
 def stack(
-    arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+    arrays: object,
+    axis: Any = 0,
+    out: Array | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    casting: str = "same_kind",
 ) -> Any:
     """Join arrays of one shape along a new axis."""
     parts = _parts(arrays, casting, dtype)
@@ -87,27 +101,27 @@ def stack(
 
 
 @implements(np.vstack)
-def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def vstack(tup: ArrayLike, *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
     """Join along the first axis; vectors are rows."""
     parts = [at_least(x, 2) for x in _parts(tup, casting, dtype)]
     return movement.concatenate(parts, 0, dtype)
 
 
 @implements(np.hstack)
-def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def hstack(tup: ArrayLike, *, dtype: DTypeLike | None = None, casting: str = "same_kind") -> Array:
     """Join along the second axis; vectors along their only one."""
     parts = [at_least(x, 1) for x in _parts(tup, casting, dtype)]
     return movement.concatenate(parts, min(len(shape_of(parts[0])), 2) - 1, dtype)
 
 
 @implements(np.dstack)
-def dstack(tup: Any) -> Any:
+def dstack(tup: ArrayLike) -> Array:
     """Join along the third axis."""
     return movement.concatenate([at_least(x, 3) for x in _parts(tup, "same_kind", None)], 2)
 
 
 @implements(np.column_stack)
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: ArrayLike) -> Array:
     """Join along the second axis; vectors are columns."""
     columns = []
     for x in _parts(tup, "same_kind", None):
@@ -117,7 +131,7 @@ def column_stack(tup: Any) -> Any:
 
 
 @implements(np.append)
-def append(arr: Any, values: Any, axis: Any = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | Sequence[int] | None = None) -> Any:
     """An array with values joined to its end."""
     x, new = as_array(arr), as_array(values)
     if axis is None:
@@ -126,7 +140,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
     return movement.concatenate((x, new), axis_of(axis, len(shape_of(x))))
 
 
-def _block_depth(arrays: Any) -> int:
+def _block_depth(arrays: ArrayLike) -> int:
     """How deep lists are nested."""
     if isinstance(arrays, tuple):
         raise TypeError("block: only lists can be used to arrange blocks, not tuples")
@@ -140,7 +154,7 @@ def _block_depth(arrays: Any) -> int:
     return depths.pop() + 1
 
 
-def _largest_rank(arrays: Any) -> int:
+def _largest_rank(arrays: ArrayLike) -> int:
     if isinstance(arrays, list):
         return max(map(_largest_rank, arrays))
     return len(shape_of(as_array(arrays)))
@@ -156,7 +170,7 @@ def _join_blocks(arrays: Any, depth: int, ndim: int) -> Any:
 
 
 @implements(np.block)
-def block(arrays: Any) -> Any:
+def block(arrays: ArrayLike) -> Any:
     """An array of nested lists of blocks."""
     depth = _block_depth(arrays)
     out = _join_blocks(arrays, depth, max(depth, _largest_rank(arrays)))
@@ -167,7 +181,7 @@ def block(arrays: Any) -> Any:
 
 
 @implements(np.tile)
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: ArrayLike) -> Array:
     """An array repeated along its axes."""
     x = as_array(A)
     counts = tuple(map(operator.index, reps)) if isinstance(reps, (tuple, list)) else (
@@ -190,7 +204,11 @@ def tile(A: Any, reps: Any) -> Any:
 
 @implements(np.repeat, own=("total_repeat_length",))
 def repeat(
-    a: Any, repeats: Any, axis: Any = None, *, total_repeat_length: int | None = None
+    a: ArrayLike,
+    repeats: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    *,
+    total_repeat_length: int | None = None,
 ) -> Any:
     """Each element, or each slice along an axis, repeated.
 
@@ -223,14 +241,14 @@ def repeat(
     return _taken(x, places, k)
 
 
-def _spread_places(counts: Any, n: int) -> Any:
+def _spread_places(counts: ArrayLike, n: int) -> Array:
     """Which element each of ``n`` places repeats: one more wherever the next one starts."""
     starts = cumsum(counts, 0) - counts
     ones = np.ones(shape_of(counts), np.int64)
     return cumsum(accumulate(ones, (starts,), (0,), (n,), "drop"), 0) - 1
 
 
-def _taken(x: Any, places: Any, axis: int) -> Any:
+def _taken(x: ArrayLike, places: ArrayLike, axis: int) -> Any:
     """Slices of an array along an axis, at positions of a vector."""
     out = gather(x, (places,), (axis,))
     return structural.moveaxis(out, 0, axis)
@@ -240,7 +258,7 @@ def _taken(x: Any, places: Any, axis: int) -> Any:
 
 
 @implements(np.delete)
-def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
+def delete(arr: ArrayLike, obj: object, axis: int | Sequence[int] | None = None) -> Any:
     """An array without some of its slices along an axis; the position of one may be traced."""
     x = as_array(arr)
     if axis is None:
@@ -254,18 +272,18 @@ def delete(arr: Any, obj: Any, axis: Any = None) -> Any:
     return _taken(x, np.delete(np.arange(n), value_of(obj)), k)
 
 
-def _is_one_position(obj: Any) -> bool:
+def _is_one_position(obj: object) -> bool:
     """Whether it is one traced integer, for which the result's shape depends on no value."""
     return not is_known(obj) and shape_of(obj) == () and dtype_of(obj).kind in "iu"
 
 
-def _counted(position: Any, n: int) -> Any:
+def _counted(position: Any, n: int) -> Array:
     """A position that is counted from the end if it is negative."""
     return ew.where(ew.less(position, 0), ew.add(position, n), position)
 
 
 @implements(np.insert)
-def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
+def insert(arr: ArrayLike, obj: ArrayLike, values: ArrayLike, axis: Any = None) -> Any:
     """An array with values inserted before positions along an axis; one position may be traced."""
     x, new = as_array(arr), as_array(values)
     if axis is None:
@@ -306,14 +324,14 @@ def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     return _taken(movement.concatenate((x, new), k), places, k)
 
 
-def _inserted_once(values: Any, ndim: int) -> Any:
+def _inserted_once(values: ArrayLike, ndim: int) -> Array:
     """Values for one position, with as many axes as the array."""
     shape = shape_of(values)
     return structural.reshape(values, (1,) * (ndim - len(shape)) + shape)
 
 
 @implements(np.trim_zeros)
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Any = None) -> Array:
     """An array without its margins of zeros; a view."""
     x = as_array(filt)
     ends = trim.lower()
@@ -348,7 +366,7 @@ class _Joiner:
         self.plain = plain
         self.as_columns = as_columns
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: Array) -> Any:
         """The items joined."""
         items = key if isinstance(key, tuple) else (key,)
         if not has_tracer(items):

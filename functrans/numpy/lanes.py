@@ -16,10 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.jitted.forks import forked
 from functrans.numpy.common import as_array, as_tuple, axis_of, is_known
 from functrans.numpy.dispatch import has_tracer, implements
@@ -85,7 +87,13 @@ def _check_first(results: Sequence[Any], label: str) -> None:
 
 
 @implements(np.apply_along_axis)
-def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(
+    func1d: Callable[..., Any],
+    axis: int | Sequence[int] | None,
+    arr: Array,
+    *args: object,
+    **kwargs: object,
+) -> Array:
     """Apply a function to the vectors along an axis, which it may write to."""
     x = as_array(arr)
     shape = shape_of(x)
@@ -116,13 +124,15 @@ def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any
     return structural.transpose(out, back)
 
 
-def _is_same(x: Any, before: Any) -> bool:
+def _is_same(x: ArrayLike, before: ArrayLike) -> bool:
     """Whether a traced array stands for what its twin stands for, so that it was not written to."""
     return all(getattr(x, name, None) is getattr(before, name, None) for name in ("_var", "_value"))
 
 
 @implements(np.apply_over_axes)
-def apply_over_axes(func: Any, a: Any, axes: Any) -> Any:
+def apply_over_axes(
+    func: Callable[..., Any], a: ArrayLike, axes: int | Sequence[int] | None
+) -> Array:
     """Apply a reduction to one axis after the other, which stay with extent 1."""
     x = as_array(a)
     ndim = len(shape_of(x))
@@ -184,7 +194,7 @@ class vectorize:  # noqa: N801  # NumPy's name
             return self._plain(*args, **kwargs)
         return self.traced(*args, **kwargs)
 
-    def traced(self, *args: Any, **kwargs: Any) -> Any:
+    def traced(self, *args: Any, **kwargs: object) -> Any:
         """The same where traced values may be arguments, or used by the function otherwise."""
         names = [name for name in kwargs if name not in self.excluded]
         places = [i for i in range(len(args)) if i not in self.excluded]
@@ -230,7 +240,7 @@ class vectorize:  # noqa: N801  # NumPy's name
             rows.append(structural.reshape(wide, (size, *core)))
         is_tuple: list[bool] = []
 
-        def flat(*row: Any) -> Sequence[Any]:
+        def flat(*row: ArrayLike) -> Sequence[Any]:
             result = call(*row)
             is_tuple[:] = [isinstance(result, tuple)]
             return result if isinstance(result, tuple) else (result,)

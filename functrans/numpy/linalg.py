@@ -23,9 +23,11 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError as LinAlgError
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array, layout_of, lifted
@@ -104,7 +106,7 @@ def solve(a: Any, b: Any) -> Any:
 
 
 @implements(np.linalg.inv)
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Any:
     """Inverses of square matrices."""
     (a,) = floating("inv", a)
     check_square("inv", a)
@@ -112,7 +114,7 @@ def inv(a: Any) -> Any:
 
 
 @implements(np.linalg.tensorsolve)
-def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Any = None) -> Array:
     """Solve ``tensordot(a, x, x.ndim) = b`` for ``x``."""
     a, b = as_array(a), as_array(b)
     ndim = len(shape_of(a))
@@ -134,7 +136,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Any:
 
 
 @implements(np.linalg.tensorinv)
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of ``a`` under ``tensordot`` over its first ``ind`` axes."""
     a = as_array(a)
     if ind <= 0:
@@ -150,7 +152,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
 
 
 @implements(np.linalg.matrix_power)
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Any:
     """Power of square matrices by repeated squaring; inverted first for negative ``n``."""
     a = as_array(a)
     check_square("matrix_power", a)
@@ -176,7 +178,7 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 @implements(np.linalg.lstsq)
-def lstsq(a: Any, b: Any, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
+def lstsq(a: Array, b: Array, rcond: float | None = None) -> tuple[Any, Any, Any, Any]:
     """Least-squares solution of least norm, residuals, rank and singular values."""
     a, b = floating("lstsq", a, b)
     is_vector = len(shape_of(b)) == 1
@@ -231,7 +233,7 @@ def pinv(a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._
 
 
 @implements(np.linalg.det)
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """Determinants; their derivatives are exact at singular matrices, too."""
     (a,) = floating("det", a)
     check_square("det", a)
@@ -239,7 +241,7 @@ def det(a: Any) -> Any:
 
 
 @implements(np.linalg.slogdet)
-def slogdet(a: Any) -> Any:
+def slogdet(a: ArrayLike) -> Any:
     """Sign and logarithm of the absolute value of determinants."""
     (a,) = floating("slogdet", a)
     check_square("slogdet", a)
@@ -250,7 +252,7 @@ def slogdet(a: Any) -> Any:
 
 
 @implements(np.linalg.cholesky)
-def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+def cholesky(a: Any, /, *, upper: bool = False) -> Array:
     """Cholesky factors, lower or upper triangular."""
     (a,) = floating("cholesky", a)
     check_square("cholesky", a)
@@ -258,7 +260,7 @@ def cholesky(a: Any, /, *, upper: bool = False) -> Any:
 
 
 @implements(np.linalg.qr)
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """QR factors; mode ``"raw"``, and ``"complete"`` of tall matrices, have no derivative."""
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ValueError(
@@ -291,7 +293,7 @@ def eigh(a: Any, UPLO: str = "L") -> Any:
 
 
 @implements(np.linalg.eigvalsh)
-def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+def eigvalsh(a: ArrayLike, UPLO: str = "L") -> Any:
     """Eigenvalues of Hermitian matrices, ascending."""
     letter = _uplo("eigvalsh", UPLO)
     (a,) = floating("eigvalsh", a)
@@ -300,7 +302,7 @@ def eigvalsh(a: Any, UPLO: str = "L") -> Any:
 
 
 @implements(np.linalg.eig)
-def eig(a: Any) -> Any:
+def eig(a: ArrayLike) -> Any:
     """Eigenvalues and right eigenvectors; complex unless they are known to be real."""
     (a,) = floating("eig", a)
     check_square("eig", a)
@@ -309,7 +311,7 @@ def eig(a: Any) -> Any:
 
 
 @implements(np.linalg.eigvals)
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """Eigenvalues; complex unless they are known to be real."""
     (a,) = floating("eigvals", a)
     check_square("eigvals", a)
@@ -317,7 +319,7 @@ def eigvals(a: Any) -> Any:
     return real(w) if _are_real(a, w) else w
 
 
-def _are_real(a: Any, w: Any) -> bool:
+def _are_real(a: Any, w: Array) -> bool:
     """Whether NumPy gives real eigenvalues of a real matrix; false where values are not known."""
     values = layout_of(w)
     return dtype_of(a).kind != "c" and values is not None and not values.imag.any()
@@ -347,7 +349,7 @@ def svd(
 
 
 @implements(np.linalg.svdvals)
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """Singular values, descending."""
     return svd_values("svdvals", x, False)
 

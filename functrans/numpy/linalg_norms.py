@@ -16,9 +16,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import Tracer, dtype_of, innermost_staging, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.numpy.common import as_array, axes_of, inexact
 from functrans.numpy.dispatch import implements
 from functrans.passes.staging import may_change
@@ -41,7 +43,7 @@ from functrans.primitives.structural import (
 # operands ---------------------------------------------------------------------------------------
 
 
-def floating(name: str, *operands: Any) -> list[Any]:
+def floating(name: str, *operands: ArrayLike) -> list[Any]:
     """Operands in the common dtype of NumPy's linear algebra: integers become float64.
 
     Raises:
@@ -64,7 +66,7 @@ def floating(name: str, *operands: Any) -> list[Any]:
     return [cast(x, common) for x in arrays]
 
 
-def _captured(x: Any, operands: Sequence[Any]) -> Any:
+def _captured(x: ArrayLike, operands: Sequence[Any]) -> Any:
     """An array that meets a traced one in a program is a part of it, with what is made of it alone.
 
     Its factors would otherwise be computed once, when the program is traced.
@@ -76,7 +78,7 @@ def _captured(x: Any, operands: Sequence[Any]) -> Any:
     return x
 
 
-def check_stacked(name: str, x: Any) -> None:
+def check_stacked(name: str, x: ArrayLike) -> None:
     """Refuse what has fewer than two axes.
 
     Raises:
@@ -89,7 +91,7 @@ def check_stacked(name: str, x: Any) -> None:
         )
 
 
-def check_square(name: str, x: Any) -> None:
+def check_square(name: str, x: ArrayLike) -> None:
     """Refuse what is no stack of square matrices.
 
     Raises:
@@ -103,7 +105,7 @@ def check_square(name: str, x: Any) -> None:
         )
 
 
-def svd_values(name: str, a: Any, hermitian: bool) -> Any:
+def svd_values(name: str, a: ArrayLike, hermitian: bool) -> Array:
     """Singular values, descending; those of Hermitian matrices are sizes of eigenvalues."""
     (a,) = floating(name, a)
     if hermitian:
@@ -126,7 +128,7 @@ def abs_squared(x: Any) -> Any:
     return re * re + im * im
 
 
-def _largest(x: Any, axis: int) -> Any:
+def _largest(x: ArrayLike, axis: int) -> Any:
     """Maximum of what is not negative; 0 of nothing."""
     shape = shape_of(x)
     if shape[axis] == 0:
@@ -134,11 +136,11 @@ def _largest(x: Any, axis: int) -> Any:
     return reduce_max(x, (axis,))
 
 
-def _smallest(x: Any, axis: int) -> Any:
+def _smallest(x: ArrayLike, axis: int) -> Any:
     return reduce_min(x, (axis,))
 
 
-def _power_norm(x: Any, p: Any, axes: tuple[int, ...]) -> Any:
+def _power_norm(x: ArrayLike, p: Any, axes: tuple[int, ...]) -> Array:
     """``sum(|x| ** p) ** (1 / p)``."""
     size = absolute(x)
     power_of_zero = 0.0 if p > 0 else np.inf
@@ -149,7 +151,7 @@ def _power_norm(x: Any, p: Any, axes: tuple[int, ...]) -> Any:
     return ew.where(at_zero, 0, ew.where(at_zero, 1, total) ** (1 / p))
 
 
-def _vector_norm(x: Any, ord: Any, axis: int) -> Any:
+def _vector_norm(x: ArrayLike, ord: object, axis: int) -> Array:
     """Norms of the vectors along an axis."""
     if isinstance(ord, str):
         raise ValueError(f"norm: invalid norm order {ord!r} for vectors{here()}")
@@ -166,7 +168,7 @@ def _vector_norm(x: Any, ord: Any, axis: int) -> Any:
     return _power_norm(x, ord, (axis,))
 
 
-def _matrix_norm(x: Any, ord: Any, row_axis: int, column_axis: int) -> Any:
+def _matrix_norm(x: ArrayLike, ord: object, row_axis: int, column_axis: int) -> Array:
     """Norms of the matrices in two axes."""
     if ord is None or ord in ("fro", "f"):
         return linalg.norm_sqrt(reduce_sum(abs_squared(x), (row_axis, column_axis)))
@@ -198,7 +200,7 @@ def _norm_axes(axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 @implements(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: ArrayLike, ord: object = None, axis: object = None, keepdims: bool = False) -> Any:
     """Norms of vectors or matrices; their derivative at 0 is 0."""
     x = inexact(as_array(x))
     shape = shape_of(x)
@@ -229,7 +231,14 @@ def _parts(x: Any) -> tuple[Any, ...]:
 
 
 @implements(np.linalg.vector_norm)
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    ord: ArrayLike = 2,
+) -> Array:
     """Norms of vectors that lie along one or several axes."""
     x = inexact(as_array(x))
     shape = shape_of(x)
@@ -245,7 +254,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 @implements(np.linalg.matrix_norm)
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str = "fro") -> Array:
     """Norms of matrices."""
     return norm(x, ord, (-2, -1), keepdims)
 
@@ -254,7 +263,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
 
 
 @implements(np.linalg.cond)
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: Any, p: Any = None) -> Array:
     """Condition numbers; infinite for singular matrices."""
     (x,) = floating("cond", x)
     check_stacked("cond", x)
@@ -277,7 +286,7 @@ def cond(x: Any, p: Any = None) -> Any:
 
 
 @implements(np.linalg.matrix_rank)
-def matrix_rank(A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+def matrix_rank(A: Array, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """Number of singular values above a tolerance."""
     if rtol is not None and tol is not None:
         raise ValueError("matrix_rank: tol and rtol can't be both set")

@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError as LinAlgError
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.numpy.common import as_array, read_only_view
 from functrans.numpy.dispatch import implements
 from functrans.numpy.linalg_norms import check_stacked
@@ -35,7 +37,7 @@ from functrans.primitives.structural import cast, moveaxis, normalize_axis, redu
 
 
 @implements(np.linalg.multi_dot)
-def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, out: Array | None = None) -> Any:
     """Product of several matrices in the cheapest order; the first and last may be vectors."""
     factors = [as_array(x) for x in arrays]
     if len(factors) < 2:
@@ -74,7 +76,7 @@ def _cheapest_splits(extents: list[int]) -> dict[tuple[int, int], int]:
     return split
 
 
-def _chain(factors: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Any:
+def _chain(factors: list[Any], split: dict[tuple[int, int], int], i: int, j: int) -> Array:
     if i == j:
         return factors[i]
     k = split[i, j]
@@ -88,13 +90,13 @@ def matmul(x1: Any, x2: Any, /) -> Any:
 
 
 @implements(np.linalg.tensordot)
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
+def tensordot(x1: ArrayLike, x2: Array, /, *, axes: int | Sequence[int] | None = 2) -> Any:
     """Contraction over several axes."""
     return products.tensordot(as_array(x1), as_array(x2), axes)
 
 
 @implements(np.linalg.vecdot)
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Inner products along an axis; the first operand is conjugated."""
     if isinstance(axis, bool):
         raise TypeError(f"vecdot: an integer is required for the axis, got {axis}")
@@ -102,7 +104,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 @implements(np.linalg.outer)
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: Array, x2: Array, /) -> Any:
     """Outer product of two vectors."""
     x1, x2 = as_array(x1), as_array(x2)
     if len(shape_of(x1)) != 1 or len(shape_of(x2)) != 1:
@@ -114,7 +116,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 
 @implements(np.linalg.cross)
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Vector product of vectors of three components along an axis."""
     x1, x2 = as_array(x1), as_array(x2)
     places = [normalize_axis(axis, len(shape_of(x)), "axis") for x in (x1, x2)]
@@ -142,7 +144,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return read_only_view(x, _diagonal(x, offset), lambda base: _diagonal(base, offset))
 
 
-def _diagonal(x: Any, offset: int) -> Any:
+def _diagonal(x: ArrayLike, offset: int) -> Array:
     check_stacked("diagonal", x)
     *lead, rows, columns = shape_of(x)
     length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
@@ -153,7 +155,7 @@ def _diagonal(x: Any, offset: int) -> Any:
 
 
 @implements(np.linalg.trace)
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Any:
     """Sums of diagonals of matrices."""
     diagonals = _diagonal(as_array(x), offset)
     if dtype is None:

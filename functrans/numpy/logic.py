@@ -12,8 +12,10 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import (
     as_array,
     as_operand,
@@ -29,17 +31,23 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives.reduction import reduce_all
 
 
-def _truth(x: Any) -> Any:
+def _truth(x: ArrayLike) -> Any:
     """A Python bool where there is a value, else the traced boolean."""
     return bool(value_of(x, "bool()")) if is_known(x) else x
 
 
-def _all(x: Any) -> Any:
+def _all(x: ArrayLike) -> Array:
     return reduce_all(x, tuple(range(len(shape_of(x)))))
 
 
 @implements(np.isclose)
-def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(
+    a: Array,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Any:
     """Whether elements are equal within a tolerance."""
     x, y = as_operand(a), as_operand(b)
     y = inexact(as_array(y)) if dtype_of(y).kind in "biu" else y  # differences of integers wrap
@@ -50,7 +58,13 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: boo
 
 
 @implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False) -> Any:
+def allclose(
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Any:
     """Whether all elements are equal within a tolerance."""
     return _truth(_all(isclose.traced(a, b, rtol, atol, equal_nan)))  # type: ignore[attr-defined]  # set by implements
 
@@ -68,7 +82,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 @implements(np.array_equiv)
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array | complex:
     """Whether all elements are equal after broadcasting."""
     x, y = as_array(a1), as_array(a2)
     try:
@@ -82,7 +96,7 @@ def array_equiv(a1: Any, a2: Any) -> Any:
 
 
 @implements(np.isreal)
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Whether elements have no imaginary part."""
     x = as_array(x)
     if not complex_parts.is_complex(x):
@@ -91,7 +105,7 @@ def isreal(x: Any) -> Any:
 
 
 @implements(np.iscomplex)
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Whether elements have an imaginary part."""
     x = as_array(x)
     if not complex_parts.is_complex(x):
@@ -100,18 +114,18 @@ def iscomplex(x: Any) -> Any:
 
 
 @implements(np.isrealobj)
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike) -> bool:
     """Whether the dtype is not complex."""
     return dtype_of(as_array(x)).kind != "c"
 
 
 @implements(np.iscomplexobj)
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike) -> bool:
     """Whether the dtype is complex."""
     return dtype_of(as_array(x)).kind == "c"
 
 
-def _is_infinite(name: str, x: Any, out: Any, sign: float) -> Any:
+def _is_infinite(name: str, x: ArrayLike, out: Array | None, sign: float) -> Array:
     x = as_array(x)
     if complex_parts.is_complex(x):
         raise TypeError(f"This operation is not supported for {dtype_of(x)} values ({name})")
@@ -119,13 +133,13 @@ def _is_infinite(name: str, x: Any, out: Any, sign: float) -> Any:
 
 
 @implements(np.isposinf)
-def isposinf(x: Any, out: Any = None) -> Any:
+def isposinf(x: ArrayLike, out: Array | None = None) -> Array:
     """Whether elements are positive infinity."""
     return _is_infinite("isposinf", x, out, 1.0)
 
 
 @implements(np.isneginf)
-def isneginf(x: Any, out: Any = None) -> Any:
+def isneginf(x: ArrayLike, out: Array | None = None) -> Array:
     """Whether elements are negative infinity."""
     return _is_infinite("isneginf", x, out, -1.0)
 
@@ -148,13 +162,13 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 @implements(np.common_type)
-def common_type(*arrays: Any) -> Any:
+def common_type(*arrays: ArrayLike) -> Any:
     """The floating or complex scalar type that all arrays fit in."""
     return np.common_type(*[np.empty(0, dtype_of(as_array(x))) for x in arrays])
 
 
 @implements(np.can_cast)
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+def can_cast(from_: ArrayLike, to: Any, casting: Any = "safe") -> bool:
     """Whether values of one dtype can be cast to another."""
     return np.can_cast(_dtype(from_), _dtype(to), casting)
 
@@ -164,7 +178,7 @@ def _dtype(x: Any) -> Any:
 
 
 @implements(np.shares_memory)
-def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
+def shares_memory(a: Any, b: Array, /, max_work: Any = -1) -> bool:
     """Whether arrays share memory, as far as their values tell."""
     first, second = layout_of(a), layout_of(b)
     if first is None or second is None:
@@ -173,7 +187,7 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
 
 
 @implements(np.may_share_memory)
-def may_share_memory(a: Any, b: Any, /, max_work: Any = 0) -> bool:
+def may_share_memory(a: Array, b: Array, /, max_work: Any = 0) -> bool:
     """Whether arrays may share memory, as far as their values tell."""
     first, second = layout_of(a), layout_of(b)
     if first is None or second is None:

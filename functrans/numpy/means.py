@@ -8,11 +8,14 @@ Layer: ``numpy``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import NO_VALUE, Shape, as_array, axes_of, count_of, flag, stored
 from functrans.numpy.dispatch import implements
 from functrans.numpy.reductions import ALL_AXES, is_masked, is_plain
@@ -22,7 +25,7 @@ from functrans.primitives.linalg.lstsq import norm_sqrt
 from functrans.primitives.structural import cast, reduce_sum_p
 
 
-def _mean_input(x: Any, dtype: Any) -> tuple[Any, Any]:
+def _mean_input(x: ArrayLike, dtype: DTypeLike | None) -> tuple[Any, Any]:
     """The operand in the dtype of the sum, and the dtype of the result where that differs."""
     own = dtype_of(x)
     if dtype is not None:
@@ -34,21 +37,21 @@ def _mean_input(x: Any, dtype: Any) -> tuple[Any, Any]:
     return x, None
 
 
-def _selected(x: Any, where: Any) -> tuple[Any, Any]:
+def _selected(x: ArrayLike, where: ArrayLike) -> tuple[Any, Any]:
     """The operand with zeros where it is not selected, and the mask in its shape."""
     mask = as_array(where)
     x = ew.where(mask, x, 0)
     return x, structural.broadcast_to(mask, shape_of(x))
 
 
-def _count(shape: Shape, axes: tuple[int, ...], mask: Any) -> Any:
+def _count(shape: Shape, axes: tuple[int, ...], mask: ArrayLike | None) -> Array | complex:
     """How many elements a reduction joins, of those that count where a mask is given."""
     if mask is None:
         return count_of(shape, axes)
     return structural.reduce_sum(cast(mask, np.int64), axes)
 
 
-def _over_axes(result: Any, shape: Shape, axes: tuple[int, ...]) -> Any:
+def _over_axes(result: ArrayLike, shape: Shape, axes: tuple[int, ...]) -> Any:
     """The result of a reduction in a shape that broadcasts to the operand's."""
     return (
         result
@@ -59,9 +62,9 @@ def _over_axes(result: Any, shape: Shape, axes: tuple[int, ...]) -> Any:
 
 @implements(np.mean)
 def mean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: ArrayLike,
+    axis: object = None,
+    dtype: DTypeLike | None = None,
     out: Any = None,
     keepdims: Any = NO_VALUE,
     *,
@@ -88,7 +91,7 @@ def mean(
     return stored("mean", result if final is None else cast(result, final), out)
 
 
-def _divisor(count: Any, total: Any) -> Any:
+def _divisor(count: ArrayLike, total: ArrayLike) -> Array | complex:
     """A count as a divisor that keeps the dtype of what it divides, and divides 0 into NaN."""
     if isinstance(count, int):
         return count if count else dtype_of(total).type(0)
@@ -97,11 +100,11 @@ def _divisor(count: Any, total: Any) -> Any:
 
 @implements(np.var)
 def var(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
+    a: Array,
+    axis: object = None,
+    dtype: DTypeLike | None = None,
     out: Any = None,
-    ddof: Any = 0,
+    ddof: int = 0,
     keepdims: Any = NO_VALUE,
     *,
     where: Any = NO_VALUE,
@@ -146,11 +149,11 @@ def var(
 
 @implements(np.std)
 def std(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    ddof: ArrayLike = 0,
     keepdims: Any = NO_VALUE,
     *,
     where: Any = NO_VALUE,

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.arrays.indexing import index_value
 from functrans.arrays.operators import assign, is_plain_code, nested_elements, write
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.numpy import (
     array_api,
@@ -68,26 +70,26 @@ def _nbytes(self: Any) -> int:
     return dtype_of(self).itemsize * math.prod(shape_of(self))
 
 
-def _set_real(self: Any, value: Any) -> None:
+def _set_real(self: Any, value: ArrayLike) -> None:
     if not complex_parts.is_complex(self):
         write(self, as_operand(value), "real")
         return
     assign(self, complex_parts.complex_of(_wide(value, self), complex_parts.imag(self)))
 
 
-def _set_imag(self: Any, value: Any) -> None:
+def _set_imag(self: Any, value: ArrayLike) -> None:
     if not complex_parts.is_complex(self):
         raise TypeError("array does not have imaginary part to set")
     assign(self, complex_parts.complex_of(complex_parts.real(self), _wide(value, self)))
 
 
-def _wide(value: Any, x: Any) -> Any:
+def _wide(value: ArrayLike, x: ArrayLike) -> Array:
     """A value for a part of a complex array, in its shape."""
     dtype = complex_parts.real_dtype(dtype_of(x))
     return structural.broadcast_to(cast(as_operand(value), dtype), shape_of(x))
 
 
-def _conj(self: Any) -> Any:
+def _conj(self: Any) -> Array:
     """Conjugates; an array that is not complex itself, where the ufunc makes int8 of booleans."""
     return complex_parts.conjugate(self) if complex_parts.is_complex(self) else self
 
@@ -101,7 +103,7 @@ class Flat:
 
     __slots__ = ("base",)
 
-    def __init__(self, base: Any) -> None:
+    def __init__(self, base: ArrayLike) -> None:
         self.base = base
 
     def __getitem__(self, index: Any) -> Any:
@@ -128,7 +130,7 @@ class Flat:
         return f"Flat({self.base!r})"
 
 
-def _set_flat(self: Any, value: Any) -> None:
+def _set_flat(self: Any, value: Array) -> None:
     Flat(self)[:] = value
 
 
@@ -142,7 +144,7 @@ def _astype(
     casting: Any = "unsafe",
     subok: bool = True,
     copy: bool = True,
-) -> Any:
+) -> Array:
     """Convert to a dtype."""
     if not np.can_cast(dtype_of(self), dtype, casting):
         raise TypeError(
@@ -153,18 +155,18 @@ def _astype(
     return fresh(result, order) if copy and result is self else result
 
 
-def fresh_copy(self: Any, order: Any = "C") -> Any:
+def fresh_copy(self: Any, order: str = "C") -> Array:
     """The same elements with memory of their own."""
     return fresh(self, order)
 
 
-def _reshape(self: Any, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
+def _reshape(self: Any, *shape: ArrayLike, order: str = "C", copy: bool | None = None) -> Array:
     """The same elements in another shape."""
     target = shape[0] if len(shape) == 1 else shape
     return shaping.reshape.traced(self, target, order, copy=copy)  # type: ignore[attr-defined]  # set by implements
 
 
-def _transpose(self: Any, *axes: Any) -> Any:
+def _transpose(self: Any, *axes: int | Sequence[int] | None) -> Array:
     """Permute axes."""
     if not axes or axes == (None,):
         return shaping.transposed(self)
@@ -172,7 +174,7 @@ def _transpose(self: Any, *axes: Any) -> Any:
     return shaping.transpose.traced(self, order)  # type: ignore[attr-defined]  # set by implements
 
 
-def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's name
+def _view(self: Any, dtype: DTypeLike | None = None, type: Any = None) -> Array:  # NumPy's name
     """The same memory as another array."""
     if dtype is not None and np.dtype(dtype) != dtype_of(self):
         raise UnsupportedOperationError(
@@ -182,26 +184,37 @@ def _view(self: Any, dtype: Any = None, type: Any = None) -> Any:  # NumPy's nam
     return view(self, fresh(self), fresh, lambda base, new: new)
 
 
-def _clip(self: Any, min: Any = None, max: Any = None, out: Any = None, **options: Any) -> Any:
+def _clip(
+    self: Any, min: object = None, max: object = None, out: Any = None, **options: Any
+) -> Any:
     """Limit values to an interval."""
     return elements.clip.traced(self, min, max, out, **options)  # type: ignore[attr-defined]  # set by implements
 
 
 def _sort(
-    self: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    self: Any,
+    axis: int | Sequence[int] | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
 ) -> None:
     """Sort along an axis in place."""
     assign(self, sorting.sort.traced(self, axis, kind, order, stable=stable))  # type: ignore[attr-defined]  # set by implements
 
 
 def _partition(
-    self: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+    self: Any,
+    kth: ArrayLike,
+    axis: int | Sequence[int] | None = -1,
+    kind: str = "introselect",
+    order: Any = None,
 ) -> None:
     """Partition along an axis in place."""
     assign(self, sorting.partition.traced(self, kth, axis, kind, order))  # type: ignore[attr-defined]  # set by implements
 
 
-def _fill(self: Any, value: Any) -> None:
+def _fill(self: Any, value: ArrayLike) -> None:
     """Write one value to all elements."""
     value = as_operand(value)
     if shape_of(value):
@@ -209,7 +222,12 @@ def _fill(self: Any, value: Any) -> None:
     assign(self, structural.broadcast_to(cast(value, dtype_of(self)), shape_of(self)))
 
 
-def _compress(self: Any, condition: Any, axis: Any = None, out: Any = None) -> Any:
+def _compress(
+    self: Any,
+    condition: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
+) -> Array:
     """Slices along an axis where a condition holds."""
     return selection.compress.traced(condition, self, axis, out)  # type: ignore[attr-defined]  # set by implements
 
@@ -221,12 +239,12 @@ def _tolist(self: Any) -> Any:
     return self._concrete(".tolist()").tolist()
 
 
-def _dot(self: Any, b: Any, out: Any = None) -> Any:
+def _dot(self: Any, b: ArrayLike, out: Array | None = None) -> Array:
     """Product over the last axis and the last but one of ``b``."""
     return products.dot.traced(self, b, out)  # type: ignore[attr-defined]  # set by implements
 
 
-def _contains(self: Any, value: Any) -> bool:
+def _contains(self: Any, value: ArrayLike) -> bool:
     return bool(reductions.any.traced(self == value))  # type: ignore[attr-defined]  # set by implements
 
 
@@ -238,14 +256,14 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     return own if type(names) is dict else names.stand_in(own)  # what the module is in a twin
 
 
-def _to_device(self: Any, device: Any, /, *, stream: Any = None) -> Any:
+def _to_device(self: Any, device: str, /, *, stream: Any = None) -> Array:
     """The array itself: everything is on the CPU."""
     if device != "cpu":
         raise ValueError(f'Unsupported device "{device}". Only "cpu" is accepted.')
     return self
 
 
-def _deepcopy(self: Any, memo: Any) -> Any:
+def _deepcopy(self: Any, memo: object) -> Array:
     return fresh(self)
 
 

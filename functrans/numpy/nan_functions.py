@@ -9,12 +9,14 @@ Layer: ``numpy``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import dtype_of
+from functrans.core.values import Array
 from functrans.numpy import means, reductions
 from functrans.numpy.common import NO_VALUE, as_array, is_known, stored, value_of
 from functrans.numpy.dispatch import implements
@@ -24,7 +26,7 @@ _sum: Callable[..., Any] = reductions.sum.traced  # type: ignore[attr-defined]  
 _all: Callable[..., Any] = reductions.all.traced  # type: ignore[attr-defined]  # set by implements
 
 
-def _split(a: Any, fill: float) -> tuple[Any, Any]:
+def _split(a: ArrayLike, fill: float) -> tuple[Any, Any]:
     """The array with NaN replaced, and where it was no NaN (``None`` for integers)."""
     x = as_array(a)
     if dtype_of(x).kind not in "fc":
@@ -35,36 +37,42 @@ def _split(a: Any, fill: float) -> tuple[Any, Any]:
 
 @implements(np.nansum)
 def nansum(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
     keepdims: Any = NO_VALUE,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Sum, NaN taken as 0."""
     return _sum(_split(a, 0)[0], axis, dtype, out, keepdims, initial, where)
 
 
 @implements(np.nanprod)
 def nanprod(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
     keepdims: Any = NO_VALUE,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Product, NaN taken as 1."""
     x = _split(a, 1)[0]
     return reductions.prod.traced(x, axis, dtype, out, keepdims, initial, where)  # type: ignore[attr-defined]  # set by implements
 
 
 def _extremum(
-    name: str, function: Any, fill: float, a: Any, axis: Any, out: Any, *options: Any
-) -> Any:
+    name: str,
+    function: Any,
+    fill: float,
+    a: ArrayLike,
+    axis: Any,
+    out: Array | None,
+    *options: object,
+) -> Array:
     x, is_number = _split(a, fill)
     keepdims, initial, where = options
     result = function.traced(x, axis, None, keepdims, initial, where)
@@ -76,31 +84,31 @@ def _extremum(
 
 @implements(np.nanmax)
 def nanmax(
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
     keepdims: Any = NO_VALUE,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Maximum of what is no NaN."""
     return _extremum("nanmax", reductions.max, -math.inf, a, axis, out, keepdims, initial, where)
 
 
 @implements(np.nanmin)
 def nanmin(
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
     keepdims: Any = NO_VALUE,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Minimum of what is no NaN."""
     return _extremum("nanmin", reductions.min, math.inf, a, axis, out, keepdims, initial, where)
 
 
-def _position(function: Any, fill: float, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
+def _position(function: Any, fill: float, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
     x, is_number = _split(a, fill)
     if is_number is not None and is_known(is_number):
         lanes = np.logical_not(value_of(is_number))
@@ -110,18 +118,26 @@ def _position(function: Any, fill: float, a: Any, axis: Any, out: Any, keepdims:
 
 
 @implements(np.nanargmax)
-def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
+def nanargmax(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
+    *,
+    keepdims: Any = NO_VALUE,
+) -> Array:
     """First position of the maximum of what is no NaN."""
     return _position(reductions.argmax, -math.inf, a, axis, out, keepdims)
 
 
 @implements(np.nanargmin)
-def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
+def nanargmin(
+    a: ArrayLike, axis: Any = None, out: Array | None = None, *, keepdims: Any = NO_VALUE
+) -> Array:
     """First position of the minimum of what is no NaN."""
     return _position(reductions.argmin, math.inf, a, axis, out, keepdims)
 
 
-def _numbers(a: Any, where: Any) -> tuple[Any, Any]:
+def _numbers(a: ArrayLike, where: Any) -> tuple[Any, Any]:
     """The array with NaN replaced by 0, and the mask of what counts."""
     x, is_number = _split(a, 0)
     if is_number is None:
@@ -133,14 +149,14 @@ def _numbers(a: Any, where: Any) -> tuple[Any, Any]:
 
 @implements(np.nanmean)
 def nanmean(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
     keepdims: Any = NO_VALUE,
     *,
     where: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Mean of what is no NaN."""
     x, mask = _numbers(a, where)
     return means.mean.traced(x, axis, dtype, out, keepdims, where=mask)  # type: ignore[attr-defined]  # set by implements
@@ -148,17 +164,17 @@ def nanmean(
 
 @implements(np.nanvar)
 def nanvar(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    ddof: ArrayLike = 0,
     keepdims: Any = NO_VALUE,
     *,
     where: Any = NO_VALUE,
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Variance of what is no NaN."""
     x, mask = _numbers(a, where)
     return means.var.traced(  # type: ignore[attr-defined]  # set by implements
@@ -168,17 +184,17 @@ def nanvar(
 
 @implements(np.nanstd)
 def nanstd(
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    ddof: ArrayLike = 0,
     keepdims: Any = NO_VALUE,
     *,
     where: Any = NO_VALUE,
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Standard deviation of what is no NaN."""
     x, mask = _numbers(a, where)
     return means.std.traced(  # type: ignore[attr-defined]  # set by implements

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy import means, reductions
 from functrans.numpy.common import as_array, fresh, lifted
 from functrans.numpy.cumulative import part
@@ -44,14 +46,14 @@ _OPTIONS = {
 }
 
 
-def _pairs(value: Any, ndim: int) -> list[tuple[Any, Any]]:
+def _pairs(value: ArrayLike, ndim: int) -> list[tuple[Any, Any]]:
     """An option as one pair (before, after) per axis; entries may be traced."""
     table = as_array(value)
     wide = structural.broadcast_to(table, (ndim, 2))
     return [(wide[k, 0], wide[k, 1]) for k in range(ndim)]
 
 
-def _widths(pad_width: Any, ndim: int) -> Widths:
+def _widths(pad_width: object, ndim: int) -> Widths:
     """The widths as non-negative integers per axis."""
     if isinstance(pad_width, dict):
         by_axis: list[Any] = [(0, 0)] * ndim
@@ -67,7 +69,7 @@ def _widths(pad_width: Any, ndim: int) -> Widths:
     return tuple([(int(low), int(high)) for low, high in table])
 
 
-def _grown(x: Any, k: int, low: Any, high: Any, widths: tuple[int, int]) -> Any:
+def _grown(x: ArrayLike, k: int, low: ArrayLike, high: ArrayLike, widths: tuple[int, int]) -> Any:
     """The array with a margin on both sides of an axis; margins broadcast to their widths."""
     shape = shape_of(x)
     parts = [x]
@@ -80,7 +82,7 @@ def _grown(x: Any, k: int, low: Any, high: Any, widths: tuple[int, int]) -> Any:
     return movement.concatenate(parts, k) if len(parts) > 1 else x
 
 
-def _repeated(x: Any, k: int, widths: tuple[int, int], mode: str) -> Any:
+def _repeated(x: ArrayLike, k: int, widths: tuple[int, int], mode: str) -> Any:
     """Margins that repeat elements: positions along the axis."""
     n = shape_of(x)[k]
     if not n:
@@ -91,7 +93,7 @@ def _repeated(x: Any, k: int, widths: tuple[int, int], mode: str) -> Any:
     return structural.moveaxis(gather(x, (places,), (k,)), 0, k)
 
 
-def _odd(x: Any, k: int, widths: tuple[int, int], mode: str) -> Any:
+def _odd(x: ArrayLike, k: int, widths: tuple[int, int], mode: str) -> Array:
     """Odd reflections: ``f(-i) = 2 f(0) - f(i)`` at both ends, continued over all periods.
 
     Two reflections shift by a period and add twice the difference of the ends. At position ``p``
@@ -120,7 +122,7 @@ def _odd(x: Any, k: int, widths: tuple[int, int], mode: str) -> Any:
     return cast(result, dtype_of(x))
 
 
-def _ramps(x: Any, k: int, widths: tuple[int, int], ends: tuple[Any, Any]) -> Any:
+def _ramps(x: ArrayLike, k: int, widths: tuple[int, int], ends: tuple[Any, Any]) -> Array:
     """Margins that go linearly from an end value to the edge."""
     margins = []
     for edge, end, width, is_end in (
@@ -144,7 +146,7 @@ _STATISTICS: dict[str, Any] = {
 }
 
 
-def _statistic(x: Any, k: int, widths: tuple[int, int], mode: str, lengths: Any) -> Any:
+def _statistic(x: ArrayLike, k: int, widths: tuple[int, int], mode: str, lengths: Any) -> Array:
     """Margins of a statistic of the elements next to them."""
     n = shape_of(x)[k]
     if not n and any(widths):
@@ -164,7 +166,9 @@ def _statistic(x: Any, k: int, widths: tuple[int, int], mode: str, lengths: Any)
     return _grown(x, k, margins[0], margins[1], widths)
 
 
-def _by_function(x: Any, widths: Widths, function: Callable[..., Any], options: Any) -> Any:
+def _by_function(
+    x: ArrayLike, widths: Widths, function: Callable[..., Any], options: object
+) -> Array:
     """Margins that a function writes into each vector along each axis."""
     shape = tuple([n + low + high for n, (low, high) in zip(shape_of(x), widths, strict=True)])
     place = BasicIndex(
@@ -180,7 +184,7 @@ def _by_function(x: Any, widths: Widths, function: Callable[..., Any], options: 
 
 
 @implements(np.pad)
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: ArrayLike) -> Any:
     """Margins around an array, in any of NumPy's modes."""
     x = as_array(array)
     ndim = len(shape_of(x))

@@ -12,9 +12,11 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.boundary import warn
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy import linalg
 from functrans.numpy.common import as_array, as_operand, inexact, is_known, value_of
 from functrans.numpy.creation import vander
@@ -29,13 +31,13 @@ from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast
 
 
-def _coefficients(p: Any) -> Any:
+def _coefficients(p: ArrayLike) -> Array:
     """Coefficients as a vector."""
     return at_least(as_operand(p), 1)
 
 
 @implements(np.polyval)
-def polyval(p: Any, x: Any) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike) -> Array:
     """Value of a polynomial, by Horner's scheme."""
     coefficients, points = _coefficients(p), as_array(x)
     result: Any = np.zeros(shape_of(points), dtype_of(points))
@@ -44,7 +46,7 @@ def polyval(p: Any, x: Any) -> Any:
     return result
 
 
-def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
+def _aligned(a1: ArrayLike, a2: ArrayLike) -> tuple[Any, Any]:
     """Two polynomials with as many coefficients."""
     p, q = _coefficients(a1), _coefficients(a2)
     n = max(shape_of(p)[0], shape_of(q)[0])
@@ -53,25 +55,25 @@ def _aligned(a1: Any, a2: Any) -> tuple[Any, Any]:
 
 
 @implements(np.polyadd)
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Sum of two polynomials."""
     return ew.add(*_aligned(a1, a2))
 
 
 @implements(np.polysub)
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Difference of two polynomials."""
     return ew.subtract(*_aligned(a1, a2))
 
 
 @implements(np.polymul)
-def polymul(a1: Any, a2: Any) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Product of two polynomials."""
     return convolution.convolve(_coefficients(a1), _coefficients(a2))
 
 
 @implements(np.polydiv)
-def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike) -> tuple[Any, Any]:
     """Quotient and remainder of two polynomials; leading zeros are dropped, which needs values."""
     rest, divisor = inexact(_coefficients(u)), inexact(_coefficients(v))
     m, n = shape_of(rest)[0] - 1, shape_of(divisor)[0] - 1
@@ -91,7 +93,7 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
 
 
 @implements(np.polyder)
-def polyder(p: Any, m: Any = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """Derivative of a polynomial."""
     order = operator.index(m)
     if order < 0:
@@ -104,7 +106,7 @@ def polyder(p: Any, m: Any = 1) -> Any:
 
 
 @implements(np.polyint)
-def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Any:
     """Antiderivative of a polynomial."""
     order = operator.index(m)
     if order < 0:
@@ -123,7 +125,7 @@ def polyint(p: Any, m: Any = 1, k: Any = None) -> Any:
 
 
 @implements(np.poly)
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Any:
     """Monic polynomial of given roots, or of the eigenvalues of a matrix."""
     zeros = at_least(as_array(seq_of_zeros), 1)
     shape = shape_of(zeros)
@@ -146,7 +148,7 @@ def poly(seq_of_zeros: Any) -> Any:
 
 
 @implements(np.roots)
-def roots(p: Any) -> Any:
+def roots(p: ArrayLike) -> Any:
     """Roots of a polynomial, as eigenvalues of its companion matrix; zeros need values."""
     coefficients = _coefficients(p)
     if len(shape_of(coefficients)) != 1:
@@ -170,7 +172,13 @@ def roots(p: Any) -> Any:
 
 @implements(np.polyfit)
 def polyfit(
-    x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: Any = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: object = False,
 ) -> Any:
     """Least-squares fit of a polynomial."""
     order = operator.index(deg) + 1

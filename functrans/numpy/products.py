@@ -13,9 +13,11 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.numpy.common import as_array, stored
 from functrans.numpy.dispatch import implements
 from functrans.primitives import convolution, movement, structural
@@ -26,37 +28,37 @@ from functrans.primitives.structural import cast, normalize_axis
 
 
 @implements(np.dot)
-def dot(a: Any, b: Any, out: Any = None) -> Any:
+def dot(a: ArrayLike, b: ArrayLike, out: Array | None = None) -> Any:
     """Product over the last axis of ``a`` and the last but one of ``b``; scalars multiply."""
     return stored("dot", prim.dot(as_array(a), as_array(b)), out)
 
 
 @implements(np.vdot)
-def vdot(a: Any, b: Any, /) -> Any:
+def vdot(a: ArrayLike, b: ArrayLike, /) -> Array:
     """Inner product of the flattened operands, the first one conjugated."""
     return prim.vdot(as_array(a), as_array(b))
 
 
 @implements(np.inner)
-def inner(a: Any, b: Any, /) -> Any:
+def inner(a: ArrayLike, b: ArrayLike, /) -> Any:
     """Product over the last axes of both operands."""
     return prim.inner(as_array(a), as_array(b))
 
 
 @implements(np.outer)
-def outer(a: Any, b: Any, out: Any = None) -> Any:
+def outer(a: Array, b: Array, out: Array | None = None) -> Any:
     """Outer product of the flattened operands."""
     return stored("outer", prim.outer(as_array(a), as_array(b)), out)
 
 
 @implements(np.tensordot)
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(a: ArrayLike, b: Array, axes: object = 2) -> Any:
     """Product over several axes."""
     return prim.tensordot(as_array(a), as_array(b), axes)
 
 
 @implements(np.kron)
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Kronecker product."""
     x, y = as_array(a), as_array(b)
     m, n = shape_of(x), shape_of(y)
@@ -69,7 +71,7 @@ def kron(a: Any, b: Any) -> Any:
     )
 
 
-def _components(x: Any, axis: Any) -> list[Any]:
+def _components(x: ArrayLike, axis: object) -> list[Any]:
     """The two or three components of vectors along an axis."""
     k = normalize_axis(axis, len(shape_of(x)), "axis")
     if shape_of(x)[k] not in (2, 3):
@@ -82,8 +84,13 @@ def _components(x: Any, axis: Any) -> list[Any]:
 
 @implements(np.cross)
 def cross(
-    a: Any, b: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: ArrayLike = -1,
+    axisb: ArrayLike = -1,
+    axisc: ArrayLike = -1,
+    axis: Any = None,
+) -> Array:
     """Cross product of vectors of three (or two) components."""
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -104,21 +111,21 @@ def _vector(x: Any) -> Any:
     return structural.reshape(x, (1,)) if not shape_of(x) else x
 
 
-def _mode(mode: Any) -> str:
+def _mode(mode: str) -> str:
     names = {"f": "full", "s": "same", "v": "valid"}
     if isinstance(mode, str) and mode[:1].lower() in names:
         return names[mode[0].lower()]
     raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
 
 
-def _check_not_empty(a: Any, v: Any) -> None:
+def _check_not_empty(a: ArrayLike, v: ArrayLike) -> None:
     for name, x in (("a", a), ("v", v)):
         if not math.prod(shape_of(x)):
             raise ValueError(f"{name} cannot be empty")
 
 
 @implements(np.convolve)
-def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
+def convolve(a: ArrayLike, v: Array, mode: str = "full") -> Any:
     """Convolution of two vectors."""
     x, kernel = _vector(a), _vector(v)
     _check_not_empty(x, kernel)
@@ -126,7 +133,7 @@ def convolve(a: Any, v: Any, mode: Any = "full") -> Any:
 
 
 @implements(np.correlate)
-def correlate(a: Any, v: Any, mode: Any = "valid") -> Any:
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid") -> Array:
     """Correlation of two vectors, the second one conjugated."""
     x, kernel = _vector(a), _vector(v)
     _check_not_empty(x, kernel)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.arrays.operators import as_operand, is_foreign, reject_out
 from functrans.core.boundary import note_refusal, shorten
@@ -22,6 +23,7 @@ from functrans.core.caching import remembered
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, written
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import FunctransError, UnsupportedOperationError
 from functrans.numpy.dispatch import has_tracer, lifted, store
 from functrans.numpy.methods import method_table
@@ -41,7 +43,7 @@ def array_functions() -> dict[Callable[..., Any], Callable[..., Any]]:
     }
 
 
-def _name(function: Any) -> str:
+def _name(function: object) -> str:
     module = getattr(function, "__module__", None) or "numpy"
     return f"{module}.{getattr(function, '__name__', function)}"
 
@@ -53,8 +55,8 @@ _NO_REPLACEMENT = (
 
 
 def array_function(
-    self: Any, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+    self: Any, function: Any, types: ArrayLike, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Array | complex:
     """``__array_function__`` of tracers.
 
     Raises:

@@ -14,11 +14,14 @@ Statistician 50 (1996), 361-365.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -85,7 +88,7 @@ def _position(method: str, n: Any, q: Any) -> tuple[Any, Any]:
     return low, h - low
 
 
-def _lanes(x: Any, axes: tuple[int, ...]) -> Any:
+def _lanes(x: ArrayLike, axes: tuple[int, ...]) -> Array:
     """The array with the axes to reduce joined as its last one."""
     shape = shape_of(x)
     left = tuple([k for k in range(len(shape)) if k not in axes])
@@ -94,7 +97,7 @@ def _lanes(x: Any, axes: tuple[int, ...]) -> Any:
     return structural.reshape(moved, (*[shape[k] for k in left], size))
 
 
-def _pick(lanes: Any, index: Any, by_lane: bool) -> Any:
+def _pick(lanes: ArrayLike, index: ArrayLike, by_lane: bool) -> Array:
     """Elements of sorted lanes; the axes of the probabilities come first.
 
     Args:
@@ -113,7 +116,7 @@ def _pick(lanes: Any, index: Any, by_lane: bool) -> Any:
     return structural.reshape(structural.moveaxis(taken, len(shape) - 1, 0), own)
 
 
-def _of_sorted(lanes: Any, q: Any, method: str, n: Any, by_lane: bool) -> Any:
+def _of_sorted(lanes: ArrayLike, q: ArrayLike, method: str, n: ArrayLike, by_lane: bool) -> Array:
     """Quantiles of sorted lanes, of shape ``Q + lanes``."""
     low, weight = _position(method, n, q)
     top = ew.maximum(ew.subtract(n, 1), 0)
@@ -136,12 +139,12 @@ def _of_sorted(lanes: Any, q: Any, method: str, n: Any, by_lane: bool) -> Any:
     return first + gap * cast(weight, _weight_dtype(weight, first, q))
 
 
-def _weight_dtype(weight: Any, values: Any, q: Any) -> np.dtype:
+def _weight_dtype(weight: ArrayLike, values: ArrayLike, q: ArrayLike) -> np.dtype:
     """A Python probability gives a weight in the dtype of the values."""
     return dtype_of(values) if type(q) in (int, float) else dtype_of(weight)
 
 
-def _result_dtype(x: Any, q: Any, method: str) -> np.dtype:
+def _result_dtype(x: ArrayLike, q: ArrayLike, method: str) -> np.dtype:
     """NumPy's dtype: values that are selected keep theirs, values between promote with ``q``."""
     dtype = dtype_of(x)
     if method in _DISCRETE:
@@ -157,7 +160,7 @@ def _result_dtype(x: Any, q: Any, method: str) -> np.dtype:
     return np.result_type(dtype, of_q.dtype)
 
 
-def _weighted(lanes: Any, weights: Any, q: Any) -> Any:
+def _weighted(lanes: ArrayLike, weights: ArrayLike, q: ArrayLike) -> Any:
     """Quantiles by the inverse of the weighted distribution function, ``Q + lanes``."""
     order = sorting.argsort(lanes, -1)
     values = take_along_axis(lanes, order, -1)
@@ -172,7 +175,9 @@ def _weighted(lanes: Any, weights: Any, q: Any) -> Any:
     return _pick(values, index, True)
 
 
-def _weights_like(weights: Any, x: Any, axis: Any, axes: tuple[int, ...]) -> Any:
+def _weights_like(
+    weights: ArrayLike, x: ArrayLike, axis: int | Sequence[int] | None, axes: tuple[int, ...]
+) -> Any:
     """Weights in the shape of the values."""
     weights = as_array(weights)
     shape = shape_of(x)
@@ -193,15 +198,15 @@ def _weights_like(weights: Any, x: Any, axis: Any, axes: tuple[int, ...]) -> Any
 
 def _quantile(
     name: str,
-    a: Any,
-    q: Any,
-    axis: Any,
-    out: Any,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | Sequence[int] | None,
+    out: Array | None,
     method: str,
     keepdims: Any,
     weights: Any,
     skip_nan: bool,
-) -> Any:
+) -> Array:
     """The function behind all of them; ``q`` in ``[0, 1]``."""
     x = as_array(a)
     if dtype_of(x).kind == "c":
@@ -271,22 +276,22 @@ def _probability(q: Any, percent: bool = False) -> Any:
     return q / 100 if type(q) in (int, float) else ew.divide(q, 100)
 
 
-def _inexact_probability(q: Any) -> Any:
+def _inexact_probability(q: Any) -> Array | complex:
     return float(q) if type(q) in (int, float) else inexact(q)
 
 
 @implements(np.quantile)
 def quantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = False,
+    keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """Quantiles over axes, by any of NumPy's methods."""
     p = _probability(q)
     return _quantile("quantile", a, p, axis, out, method, keepdims, weights, False)
@@ -294,16 +299,16 @@ def quantile(
 
 @implements(np.percentile)
 def percentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
     overwrite_input: bool = False,
     method: str = "linear",
-    keepdims: Any = False,
+    keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """Percentiles over axes, by any of NumPy's methods."""
     p = _probability(q, percent=True)
     return _quantile("percentile", a, p, axis, out, method, keepdims, weights, False)
@@ -311,16 +316,16 @@ def percentile(
 
 @implements(np.nanquantile)
 def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: Any = NO_VALUE,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """Quantiles over axes of what is no NaN."""
     p = _probability(q)
     return _quantile("nanquantile", a, p, axis, out, method, keepdims, weights, True)
@@ -328,22 +333,29 @@ def nanquantile(
 
 @implements(np.nanpercentile)
 def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    q: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: Any = NO_VALUE,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """Percentiles over axes of what is no NaN."""
     p = _probability(q, percent=True)
     return _quantile("nanpercentile", a, p, axis, out, method, keepdims, weights, True)
 
 
-def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip_nan: bool) -> Any:
+def _median(
+    name: str,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None,
+    out: Array | None,
+    keepdims: Any,
+    skip_nan: bool,
+) -> Array:
     x = inexact(as_array(a))
     shape = shape_of(x)
     axes = listed_axes(axis, len(shape))
@@ -371,19 +383,23 @@ def _median(name: str, a: Any, axis: Any, out: Any, keepdims: Any, skip_nan: boo
 
 @implements(np.median)
 def median(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False
-) -> Any:
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> Array:
     """Median over axes."""
     return _median("median", a, axis, out, keepdims, False)
 
 
 @implements(np.nanmedian)
 def nanmedian(
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
     overwrite_input: bool = False,
     keepdims: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Median over axes of what is no NaN."""
     return _median("nanmedian", a, axis, out, keepdims, True)

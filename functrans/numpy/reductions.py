@@ -11,13 +11,15 @@ Layer: ``numpy``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.numpy.common import (
     NO_VALUE,
     as_array,
@@ -55,15 +57,15 @@ def without_identity(name: str) -> ValueError:
 
 def reduced(
     name: str,
-    x: Any,
-    axis: Any,
+    x: ArrayLike,
+    axis: object,
     out: Any,
     keepdims: Any,
     initial: Any,
     where: Any,
     reduce: Callable[[Any, tuple[int, ...]], Any],
     combine: Callable[[Any, Any], Any],
-    identity: Any,
+    identity: ArrayLike | None,
 ) -> Any:
     """A reduction with all of NumPy's options.
 
@@ -125,9 +127,9 @@ def is_plain(dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> b
 @implements(np.sum)
 def sum(  # NumPy's name
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    axis: object = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
     keepdims: Any = NO_VALUE,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
@@ -147,9 +149,9 @@ def sum(  # NumPy's name
 @implements(np.prod)
 def prod(
     a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
     keepdims: Any = NO_VALUE,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
@@ -162,9 +164,9 @@ def prod(
 
 @implements(np.max, np.amax)
 def max(  # NumPy's name
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: Array,
+    axis: object = None,
+    out: Array | None = None,
     keepdims: Any = NO_VALUE,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
@@ -178,9 +180,9 @@ def max(  # NumPy's name
 
 @implements(np.min, np.amin)
 def min(  # NumPy's name
-    a: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    axis: object = None,
+    out: Array | None = None,
     keepdims: Any = NO_VALUE,
     initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
@@ -196,7 +198,12 @@ amax, amin = max, min
 
 
 @implements(np.ptp)
-def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Any:
+def ptp(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
+    keepdims: Any = NO_VALUE,
+) -> Array:
     """Maximum minus minimum."""
     x = as_array(a)
     high = max.traced(x, axis, None, keepdims)  # type: ignore[attr-defined]  # set by implements
@@ -206,7 +213,12 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> 
 
 @implements(np.any)
 def any(  # NumPy's name
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
+    a: Any,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
 ) -> Any:
     """Whether any element is nonzero."""
     return reduced(
@@ -216,7 +228,12 @@ def any(  # NumPy's name
 
 @implements(np.all)
 def all(  # NumPy's name
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
+    a: Array,
+    axis: object = None,
+    out: Array | None = None,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
 ) -> Any:
     """Whether all elements are nonzero."""
     return reduced(
@@ -225,7 +242,9 @@ def all(  # NumPy's name
 
 
 @implements(np.count_nonzero)
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+def count_nonzero(
+    a: ArrayLike, axis: int | Sequence[int] | None = None, *, keepdims: bool = False
+) -> Any:
     """Number of nonzero elements."""
     return reduced(
         "count_nonzero", cast(truth(a), np.int64), axis, None, keepdims, NO_VALUE, NO_VALUE,
@@ -234,8 +253,13 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 
 
 def _position(
-    function: Callable[[Any, int], Any], name: str, a: Any, axis: Any, out: Any, keepdims: Any
-) -> Any:
+    function: Callable[[Any, int], Any],
+    name: str,
+    a: Any,
+    axis: object,
+    out: Array | None,
+    keepdims: Any,
+) -> Array:
     x = as_array(a)
     shape = shape_of(x)
     if axis is None or not shape:
@@ -253,12 +277,20 @@ def _position(
 
 
 @implements(np.argmax)
-def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
+def argmax(
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
+    *,
+    keepdims: Any = NO_VALUE,
+) -> Any:
     """First position of the maximum."""
     return _position(red.argmax, "argmax", a, axis, out, keepdims)
 
 
 @implements(np.argmin)
-def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
+def argmin(
+    a: ArrayLike, axis: object = None, out: Array | None = None, *, keepdims: Any = NO_VALUE
+) -> Any:
     """First position of the minimum."""
     return _position(red.argmin, "argmin", a, axis, out, keepdims)

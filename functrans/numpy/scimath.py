@@ -18,8 +18,10 @@ from typing import Any
 
 import numpy as np
 from numpy.lib import scimath
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import dtype_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_array, inexact, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import complex_parts
@@ -29,12 +31,12 @@ from functrans.primitives.structural import cast
 Test = Callable[[Any], Any]
 
 
-def _is_complex_at(x: Any, is_outside: Test) -> bool:
+def _is_complex_at(x: ArrayLike, is_outside: Test) -> bool:
     """Whether an element of a real operand is outside the real domain."""
     return bool(np.any(is_outside(np.asarray(value_of(x)))))
 
 
-def _widened(x: Any, is_outside: Test) -> Any:
+def _widened(x: Any, is_outside: Test) -> Array:
     """The operand, complex if it is real and one of its elements is outside the real domain."""
     x = as_array(x)
     if dtype_of(x).kind == "c" or not _is_complex_at(x, is_outside):
@@ -48,11 +50,11 @@ def _floating(x: Any) -> Any:
     return cast(x, np.float64) if dtype_of(x) == np.float16 else inexact(x)
 
 
-def _is_negative(x: Any) -> Any:
+def _is_negative(x: Array) -> Any:
     return x < 0
 
 
-def _is_beyond_one(x: Any) -> Any:
+def _is_beyond_one(x: Array) -> Any:
     return abs(x) > 1
 
 
@@ -63,31 +65,31 @@ def sqrt(x: Any) -> Any:
 
 
 @implements(scimath.log)
-def log(x: Any) -> Any:
+def log(x: Array) -> Any:
     """Natural logarithm; complex if an element is negative."""
     return np.log(_widened(x, _is_negative))
 
 
 @implements(scimath.log2)
-def log2(x: Any) -> Any:
+def log2(x: ArrayLike) -> Array:
     """Logarithm in base 2; complex if an element is negative."""
     return np.log2(_widened(x, _is_negative))
 
 
 @implements(scimath.log10)
-def log10(x: Any) -> Any:
+def log10(x: ArrayLike) -> Array:
     """Logarithm in base 10; complex if an element is negative."""
     return np.log10(_widened(x, _is_negative))
 
 
 @implements(scimath.logn)
-def logn(n: Any, x: Any) -> Any:
+def logn(n: ArrayLike, x: ArrayLike) -> Array:
     """Logarithm in base ``n``; complex if an element of either is negative."""
     return ew.divide(np.log(_widened(x, _is_negative)), np.log(_widened(n, _is_negative)))
 
 
 @implements(scimath.power)
-def power(x: Any, p: Any) -> Any:
+def power(x: Array, p: Any) -> Any:
     """Power; complex if an element of ``x`` is negative; negative ``p`` makes it floating."""
     exponent = as_array(p)
     if dtype_of(exponent).kind in "iu" and np.any(np.asarray(value_of(exponent)) < 0):
@@ -95,7 +97,7 @@ def power(x: Any, p: Any) -> Any:
     return np.power(_widened(x, _is_negative), exponent)
 
 
-def _parts(x: Any, inverse: Callable[[Any], Any], sign: int) -> Any:
+def _parts(x: Any, inverse: Callable[[Any], Any], sign: int) -> Array:
     """An inverse of a circular function at real numbers, which may be beyond 1.
 
     On the cut ``f(x) = f(+-1) + i sign arccosh |x|``. In complex arithmetic the derivative would
@@ -111,7 +113,7 @@ def _parts(x: Any, inverse: Callable[[Any], Any], sign: int) -> Any:
 
 
 @implements(scimath.arccos)
-def arccos(x: Any) -> Any:
+def arccos(x: ArrayLike) -> Array:
     """Inverse cosine; complex if an element is beyond 1 in magnitude."""
     x = as_array(x)
     if dtype_of(x).kind == "c" or not _is_complex_at(x, _is_beyond_one):
@@ -120,7 +122,7 @@ def arccos(x: Any) -> Any:
 
 
 @implements(scimath.arcsin)
-def arcsin(x: Any) -> Any:
+def arcsin(x: ArrayLike) -> Array:
     """Inverse sine; complex if an element is beyond 1 in magnitude."""
     x = as_array(x)
     if dtype_of(x).kind == "c" or not _is_complex_at(x, _is_beyond_one):
@@ -129,6 +131,6 @@ def arcsin(x: Any) -> Any:
 
 
 @implements(scimath.arctanh)
-def arctanh(x: Any) -> Any:
+def arctanh(x: ArrayLike) -> Array:
     """Inverse hyperbolic tangent; complex if an element is beyond 1 in magnitude."""
     return np.arctanh(_widened(x, _is_beyond_one))

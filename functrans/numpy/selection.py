@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.arrays.indexing import fitted
 from functrans.arrays.operators import assign, write
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.numpy.common import (
     as_array,
     as_operand,
@@ -40,7 +43,7 @@ from functrans.primitives import indexing, movement, structural
 from functrans.primitives.structural import cast, normalize_axis
 
 
-def flat(x: Any) -> Any:
+def flat(x: ArrayLike) -> Any:
     """The elements as a vector."""
     return structural.reshape(x, (math.prod(shape_of(x)),))
 
@@ -67,7 +70,7 @@ def where(
 
 
 @implements(np.flatnonzero, own=("size", "fill_value"))
-def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
+def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Any:
     """Positions of nonzero elements of the flattened array.
 
     Args:
@@ -88,7 +91,9 @@ def flatnonzero(a: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
 
 
 @implements(np.nonzero, own=("size", "fill_value"))
-def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(
+    a: ArrayLike, *, size: ArrayLike | None = None, fill_value: ArrayLike | None = None
+) -> tuple[Any, ...]:
     """Positions of nonzero elements, one array per axis; ``size`` as for ``flatnonzero``."""
     mask = truth(a)
     shape = shape_of(mask)
@@ -110,7 +115,9 @@ def nonzero(a: Any, *, size: Any = None, fill_value: Any = None) -> tuple[Any, .
 
 
 @implements(np.argwhere, own=("size", "fill_value"))
-def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike, *, size: ArrayLike | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Positions of nonzero elements, one row each; ``size`` as for ``flatnonzero``."""
     mask = truth(a)
     if size is None:
@@ -120,7 +127,7 @@ def argwhere(a: Any, *, size: Any = None, fill_value: Any = None) -> Any:
     return movement.stack(nonzero.traced(mask, size=size, fill_value=fill_value), 1)  # type: ignore[attr-defined]  # set by implements
 
 
-def _unraveled(places: Any, shape: tuple[int, ...]) -> list[Any]:
+def _unraveled(places: ArrayLike, shape: tuple[int, ...]) -> list[Any]:
     """Positions per axis of row-major positions."""
     results = []
     for extent in reversed(shape):
@@ -132,7 +139,7 @@ def _unraveled(places: Any, shape: tuple[int, ...]) -> list[Any]:
 # take -------------------------------------------------------------------------------------------
 
 
-def integers(indices: Any) -> Any:
+def integers(indices: object) -> Any:
     """Indices as an array of integers.
 
     Raises:
@@ -153,10 +160,10 @@ def integers(indices: Any) -> Any:
 
 @implements(np.take, own=("fill_value", "fill"))
 def take(
-    a: Any,
-    indices: Any,
-    axis: Any = None,
-    out: Any = None,
+    a: ArrayLike,
+    indices: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
     mode: str | None = "raise",
     *,
     fill_value: Any = None,
@@ -182,7 +189,7 @@ def _along_mode(mode: str | None) -> str:
 
 @implements(np.take_along_axis, own=("mode", "fill_value"))
 def take_along_axis(
-    arr: Any, indices: Any, axis: Any = -1, *, mode: str | None = None, fill_value: Any = None
+    arr: Any, indices: ArrayLike, axis: Any = -1, *, mode: str | None = None, fill_value: Any = None
 ) -> Any:
     """Elements at positions along an axis, given for each line apart.
 
@@ -205,9 +212,14 @@ def take_along_axis(
 
 @implements(np.compress, own=("size", "fill_value"))
 def compress(
-    condition: Any, a: Any, axis: Any = None, out: Any = None, *, size: Any = None,
-    fill_value: Any = 0,
-) -> Any:  # fmt: skip
+    condition: ArrayLike,
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
+    *,
+    size: ArrayLike | None = None,
+    fill_value: ArrayLike = 0,
+) -> Array:
     """Slices along an axis where a condition holds, of the flattened array for ``None``.
 
     With ``size`` there are so many, filled up with ``fill_value`` or cut off.
@@ -228,13 +240,19 @@ def compress(
     return take.traced(x, places, k, out, "fill", fill_value=fill_value)  # type: ignore[attr-defined]  # set by implements
 
 
-def _head(x: Any, n: int) -> Any:
+def _head(x: ArrayLike, n: int) -> Any:
     """The first elements of a vector."""
     return x if shape_of(x)[0] == n else indexing.gather(x, (np.arange(n),), (0,))
 
 
 @implements(np.extract, own=("size", "fill_value"))
-def extract(condition: Any, arr: Any, *, size: Any = None, fill_value: Any = 0) -> Any:
+def extract(
+    condition: ArrayLike,
+    arr: ArrayLike,
+    *,
+    size: ArrayLike | None = None,
+    fill_value: ArrayLike = 0,
+) -> Array:
     """Elements where a condition holds; ``size`` as for ``compress``."""
     mask = flat(truth(condition))
     if size is None and not is_known(mask):
@@ -243,7 +261,7 @@ def extract(condition: Any, arr: Any, *, size: Any = None, fill_value: Any = 0) 
 
 
 @implements(np.choose)
-def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Array, out: Array | None = None, mode: str = "raise") -> Any:
     """Each element from the choice whose number an index array gives."""
     number = integers(a)
     options = [as_array(x) for x in choices]
@@ -294,7 +312,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 
 @implements(np.unravel_index)
-def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: ArrayLike, order: str = "C") -> tuple[Any, ...]:
     """Positions per axis of positions in the flattened array."""
     extents = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     extents = tuple(map(operator.index, extents))
@@ -305,7 +323,9 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
 
 @implements(np.ravel_multi_index)
-def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+def ravel_multi_index(
+    multi_index: Array, dims: ArrayLike, mode: object = "raise", order: str = "C"
+) -> Array:
     """Positions in the flattened array of positions per axis."""
     extents = tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
     parts = [cast(integers(index), np.intp) for index in multi_index]
@@ -326,12 +346,12 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
 # writing ----------------------------------------------------------------------------------------
 
 
-def is_empty(values: Any) -> bool:
+def is_empty(values: ArrayLike) -> bool:
     """Whether there are no values, of which NumPy writes nothing without an error."""
     return 0 in shape_of(as_array(values))
 
 
-def repeated(values: Any, n: int) -> Any:
+def repeated(values: ArrayLike, n: int) -> Any:
     """The first ``n`` of the values, which are repeated as often as needed."""
     values = flat(as_array(values))
     own = shape_of(values)[0]
@@ -340,7 +360,7 @@ def repeated(values: Any, n: int) -> Any:
     return indexing.gather(values, (np.arange(n) % own,), (0,))
 
 
-def write_flat(x: Any, places: Any, values: Any, mode: str = "raise") -> None:
+def write_flat(x: Any, places: ArrayLike, values: ArrayLike, mode: str = "raise") -> None:
     """``x.flat[places] = values``."""
     new = indexing.scatter(flat(x), cast(values, dtype_of(x)), (places,), (0,), mode=mode)
     assign(x, structural.reshape(new, shape_of(x)))
@@ -362,7 +382,7 @@ def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) ->
 
 
 @implements(np.put)
-def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str = "raise") -> None:
     """Write values to positions of the flattened, traced array."""
     target = a
     refuse_plain_target("put", target)
@@ -413,7 +433,12 @@ def putmask(a: Any, /, mask: Any, values: Any) -> None:
 
 @implements(np.put_along_axis, own=("mode",))
 def put_along_axis(
-    arr: Any, indices: Any, values: Any, axis: Any, *, mode: str | None = None
+    arr: Array,
+    indices: ArrayLike,
+    values: ArrayLike,
+    axis: int | Sequence[int] | None,
+    *,
+    mode: str | None = None,
 ) -> None:
     """Write values to positions along an axis, given for each line apart.
 

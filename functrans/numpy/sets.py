@@ -14,9 +14,11 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.numpy.common import as_array, is_known, is_readable, needs_size, value_of
 from functrans.numpy.dispatch import implements
@@ -29,19 +31,19 @@ from functrans.primitives.sorting import argsort
 from functrans.primitives.structural import cast
 
 
-def _flat(a: Any) -> Any:
+def _flat(a: ArrayLike) -> Any:
     x = as_array(a)
     return structural.reshape(x, (math.prod(shape_of(x)),))
 
 
-def _at(x: Any, places: np.ndarray, axis: int = 0) -> Any:
+def _at(x: ArrayLike, places: np.ndarray, axis: int = 0) -> Array:
     """Elements at concrete positions along an axis."""
     return structural.moveaxis(gather(x, (places,), (axis,)), 0, axis)
 
 
 @implements(np.unique, own=("size", "fill_value"))
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -50,7 +52,7 @@ def unique(
     equal_nan: bool = True,
     sorted: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Any:
     """Unique elements, sorted; each carries the derivative of its first occurrence.
 
@@ -99,7 +101,7 @@ def _ranked(elements: Any, equal_nan: bool) -> tuple[Any, Any]:
     return order, movement.concatenate((np.ones(1, bool), differs), 0)
 
 
-def _by_neighbours(elements: Any, equal_nan: bool) -> tuple[Any, Any, np.ndarray]:
+def _by_neighbours(elements: object, equal_nan: bool) -> tuple[Any, Any, np.ndarray]:
     """First positions, the inverse and counts, by which ordered elements differ: no more is asked.
 
     Args:
@@ -114,7 +116,9 @@ def _by_neighbours(elements: Any, equal_nan: bool) -> tuple[Any, Any, np.ndarray
     return gather(order, (starts,), (0,)), inverse, np.diff(np.append(starts, n))
 
 
-def _sized(x: Any, axis: Any, size: int, fill_value: Any, equal_nan: bool) -> tuple[Any, ...]:
+def _sized(
+    x: ArrayLike, axis: Any, size: int, fill_value: ArrayLike | None, equal_nan: bool
+) -> tuple[Any, ...]:
     """So many unique elements, their first positions, the inverse, and counts."""
     shape = shape_of(x)
     if axis is not None and len(shape) != 1:
@@ -146,7 +150,7 @@ def _sized(x: Any, axis: Any, size: int, fill_value: Any, equal_nan: bool) -> tu
     return values, first, structural.reshape(inverse, shape if axis is None else (n,)), counts
 
 
-def _unique_parts(x: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+def _unique_parts(x: ArrayLike) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
     """Unique elements, their first positions, the inverse and counts; NaN differ."""
     values = np.asarray(value_of(as_array(x)))
     _, first, inverse, counts = np.unique(values, True, True, True, equal_nan=False)
@@ -154,40 +158,40 @@ def _unique_parts(x: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
 
 
 @implements(np.unique_values)
-def unique_values(x: Any) -> Any:
+def unique_values(x: ArrayLike) -> Array:
     """Unique elements."""
     return _unique_parts(x)[0]
 
 
 @implements(np.unique_counts)
-def unique_counts(x: Any) -> Any:
+def unique_counts(x: ArrayLike) -> Any:
     """Unique elements, and how often each occurs."""
     values, _, _, counts = _unique_parts(x)
     return type(np.unique_counts(np.zeros(1)))(values, counts)
 
 
 @implements(np.unique_inverse)
-def unique_inverse(x: Any) -> Any:
+def unique_inverse(x: ArrayLike) -> Any:
     """Unique elements, and for each element which one it is."""
     values, _, inverse, _ = _unique_parts(x)
     return type(np.unique_inverse(np.zeros(1)))(values, inverse)
 
 
 @implements(np.unique_all)
-def unique_all(x: Any) -> Any:
+def unique_all(x: ArrayLike) -> Any:
     """Unique elements, first positions, inverse, counts."""
     return type(np.unique_all(np.zeros(1)))(*_unique_parts(x))
 
 
 @implements(np.union1d)
-def union1d(ar1: Any, ar2: Any) -> Any:
+def union1d(ar1: ArrayLike, ar2: ArrayLike) -> Array:
     """Sorted unique elements of either array."""
     return unique.traced(movement.concatenate((_flat(ar1), _flat(ar2)), 0))  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.intersect1d)
 def intersect1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+    ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False
 ) -> Any:
     """Sorted unique elements of both arrays; they carry the derivative of the first."""
     first, second = _flat(ar1), _flat(ar2)
@@ -200,7 +204,7 @@ def intersect1d(
 
 
 @implements(np.setdiff1d)
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
     """Unique elements of the first array that are not in the second."""
     first = _flat(ar1)
     if not assume_unique:
@@ -210,7 +214,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 
 
 @implements(np.setxor1d)
-def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
+def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False) -> Array:
     """Sorted unique elements of exactly one of two arrays."""
     both = movement.concatenate((_flat(ar1), _flat(ar2)), 0)
     first, second = (np.asarray(value_of(as_array(x))) for x in (ar1, ar2))
@@ -221,8 +225,8 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Any:
 
 @implements(np.isin)
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,

@@ -19,9 +19,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.numpy.common import (
     Axes,
@@ -90,7 +92,7 @@ def _only_splits(shape: Shape, new: Shape) -> bool:
     return True
 
 
-def reshape_view(x: Any, shape: Shape) -> Any:
+def reshape_view(x: ArrayLike, shape: Shape) -> Array:
     """A row-major reshape, which shares memory with ``x`` where NumPy's does."""
     out = structural.reshape(x, shape)
     if out is x or not isinstance(x, Tracer):
@@ -110,7 +112,7 @@ def reshape_view(x: Any, shape: Shape) -> Any:
     )
 
 
-def order_of(x: Any, order: str | None) -> str:
+def order_of(x: Array, order: str | None) -> str:
     """``C`` or ``F`` for an order argument.
 
     Raises:
@@ -136,7 +138,7 @@ def order_of(x: Any, order: str | None) -> str:
 
 
 @implements(np.reshape)
-def reshape(a: Any, /, shape: Any, order: Any = "C", *, copy: bool | None = None) -> Any:
+def reshape(a: Any, /, shape: object, order: str = "C", *, copy: bool | None = None) -> Any:
     """The same elements in another shape; a view where NumPy's is."""
     x = as_array(a)
     new = full_shape(shape, math.prod(shape_of(x)))
@@ -172,7 +174,7 @@ def ravel(a: Any, order: Any = "C") -> Any:
     return reshape_view(x, size)
 
 
-def flattened(x: Any, order: Any = "C") -> Any:
+def flattened(x: Array, order: str = "C") -> Array:
     """The elements as a vector of its own, as ``ndarray.flatten``."""
     kind = order_of(x, order)
     if kind == "K":
@@ -186,7 +188,7 @@ def flattened(x: Any, order: Any = "C") -> Any:
 # permutations of axes ---------------------------------------------------------------------------
 
 
-def transposed(x: Any, axes: Axes | None = None) -> Any:
+def transposed(x: ArrayLike, axes: Axes | None = None) -> Any:
     """A permutation of axes (their reversal by default), as a view."""
     if axes is None:
         axes = tuple(range(len(shape_of(x)) - 1, -1, -1))
@@ -203,7 +205,7 @@ def transposed(x: Any, axes: Axes | None = None) -> Any:
 
 
 @implements(np.transpose)
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: Any, axes: int | Sequence[int] | None = None) -> Any:
     """Permute axes; a view."""
     x = as_array(a)
     if axes is None:
@@ -229,7 +231,7 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 @implements(np.swapaxes)
-def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
+def swapaxes(a: ArrayLike, axis1: ArrayLike, axis2: ArrayLike) -> Array:
     """Exchange two axes; a view."""
     x = as_array(a)
     ndim = len(shape_of(x))
@@ -240,7 +242,7 @@ def swapaxes(a: Any, axis1: Any, axis2: Any) -> Any:
 
 
 @implements(np.moveaxis)
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: Any, source: object, destination: ArrayLike) -> Any:
     """Move axes to new positions; a view."""
     x = as_array(a)
     ndim = len(shape_of(x))
@@ -257,7 +259,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 
 
 @implements(np.rollaxis)
-def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int | Sequence[int] | None, start: int = 0) -> Array:
     """Move an axis backwards until it lies at a position; a view."""
     x = as_array(a)
     ndim = len(shape_of(x))
@@ -278,7 +280,7 @@ def rollaxis(a: Any, axis: Any, start: Any = 0) -> Any:
 
 
 @implements(np.squeeze)
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: object = None) -> Array:
     """Remove axes of extent 1; a view."""
     x = as_array(a)
     shape = shape_of(x)
@@ -294,7 +296,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
 
 
 @implements(np.expand_dims)
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: Any, axis: object) -> Array:
     """Insert axes of extent 1; a view."""
     x = as_array(a)
     shape = shape_of(x)
@@ -305,7 +307,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return reshape_view(x, tuple([1 if k in places else next(extents) for k in range(ndim)]))
 
 
-def at_least(x: Any, ndim: int) -> Any:
+def at_least(x: ArrayLike, ndim: int) -> Any:
     """The operand with axes of extent 1 as ``np.atleast_1d`` and its siblings add them."""
     x = as_array(x)
     shape = shape_of(x)
@@ -329,13 +331,13 @@ def atleast_1d(*arys: Any) -> Any:
 
 
 @implements(np.atleast_2d)
-def atleast_2d(*arys: Any) -> Any:
+def atleast_2d(*arys: ArrayLike) -> Any:
     """Vectors as rows."""
     return _all_at_least(arys, 2)
 
 
 @implements(np.atleast_3d)
-def atleast_3d(*arys: Any) -> Any:
+def atleast_3d(*arys: ArrayLike) -> Any:
     """Vectors and matrices with three axes."""
     return _all_at_least(arys, 3)
 
@@ -356,7 +358,7 @@ def ndim(a: Any) -> int:
 
 
 @implements(np.size)
-def size(a: Any, axis: Any = None) -> int:
+def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
     """Number of elements of an array, in all or along axes."""
     own = shape_of(as_operand(a))
     return math.prod([own[k] for k in listed_axes(axis, len(own))])

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_array, axis_of, fresh, value_of
 from functrans.numpy.dispatch import implements
 from functrans.primitives import sorting as prim
@@ -26,14 +28,16 @@ from functrans.primitives.structural import cast
 _KINDS = (None, "quicksort", "mergesort", "heapsort", "stable", "q", "m", "h", "s")
 
 
-def _lane_axis(x: Any, axis: Any, nonnegative: Any = axis_of) -> tuple[Any, int]:
+def _lane_axis(
+    x: ArrayLike, axis: int | Sequence[int] | None, nonnegative: Callable[..., Any] = axis_of
+) -> tuple[Any, int]:
     """The array and the axis to sort along; flattened for ``None``."""
     if axis is None:
         return structural.reshape(x, (math.prod(shape_of(x)),)), 0
     return x, nonnegative(axis, len(shape_of(x)), "axis")
 
 
-def _with_axis(a: Any) -> Any:
+def _with_axis(a: ArrayLike) -> Array:
     """An array; a number as one of one element, as NumPy's functions that give positions do."""
     x = as_array(a)
     return structural.reshape(x, (1,)) if shape_of(x) == () else x
@@ -49,7 +53,14 @@ def _check_options(kind: Any, order: Any, stable: Any) -> None:
 
 
 @implements(np.sort)
-def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Any:
+def sort(
+    a: Array,
+    axis: int | Sequence[int] | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
+) -> Any:
     """Sort along an axis; the derivative moves with the stable permutation."""
     _check_options(kind, order, stable)
     x, k = _lane_axis(as_array(a), axis, structural.normalize_axis)
@@ -58,7 +69,12 @@ def sort(a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable:
 
 @implements(np.argsort)
 def argsort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    a: Any,
+    axis: int | Sequence[int] | None = -1,
+    kind: Any = None,
+    order: Any = None,
+    *,
+    stable: Any = None,
 ) -> Any:
     """Positions that sort along an axis; equal elements in order of position."""
     _check_options(kind, order, stable)
@@ -66,7 +82,7 @@ def argsort(
     return prim.argsort(x, k)
 
 
-def _places(kth: Any, extent: int) -> tuple[int, ...]:
+def _places(kth: object, extent: int) -> tuple[int, ...]:
     """Non-negative positions of a partition."""
     places = [operator.index(k) for k in np.atleast_1d(value_of(kth)).tolist()]
     if any(not -extent <= k < extent for k in places):
@@ -76,7 +92,11 @@ def _places(kth: Any, extent: int) -> tuple[int, ...]:
 
 @implements(np.partition)
 def partition(
-    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
+    a: ArrayLike,
+    kth: ArrayLike,
+    axis: int | Sequence[int] | None = -1,
+    kind: str = "introselect",
+    order: Any = None,
 ) -> Any:
     """Bring elements to where a sort would bring them, smaller ones before."""
     x, k = _lane_axis(as_array(a), axis, structural.normalize_axis)
@@ -85,15 +105,19 @@ def partition(
 
 @implements(np.argpartition)
 def argpartition(
-    a: Any, kth: Any, axis: Any = -1, kind: str = "introselect", order: Any = None
-) -> Any:
+    a: ArrayLike,
+    kth: ArrayLike,
+    axis: int | Sequence[int] | None = -1,
+    kind: str = "introselect",
+    order: Any = None,
+) -> Array:
     """Positions that partition along an axis."""
     x, k = _lane_axis(_with_axis(a), axis)
     return prim.argpartition(x, _places(kth, shape_of(x)[k]), k)
 
 
 @implements(np.lexsort)
-def lexsort(keys: Any, axis: Any = -1) -> Any:
+def lexsort(keys: Array, axis: Any = -1) -> Array:
     """Positions that sort by several keys, the last one first."""
     parts: Sequence[Any] = list(keys) if not isinstance(keys, (list, tuple)) else keys
     arrays = [as_array(key) for key in parts]
@@ -106,7 +130,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
 
 
 @implements(np.sort_complex)
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """Sort along the last axis as complex numbers."""
     x = as_array(a)
     if dtype_of(x).kind != "c":

@@ -13,8 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_array, moved_axis, value_of, view
 from functrans.numpy.dispatch import implements
 from functrans.primitives import movement
@@ -22,7 +24,7 @@ from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import normalize_axis
 
 
-def _slice_view(x: Any, part: Any, index: BasicIndex) -> Any:
+def _slice_view(x: ArrayLike, part: ArrayLike, index: BasicIndex) -> Array:
     """A part of an array that lies at a basic index, as a view."""
     return view(
         x,
@@ -32,7 +34,7 @@ def _slice_view(x: Any, part: Any, index: BasicIndex) -> Any:
     )
 
 
-def _split_views(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
+def _split_views(x: ArrayLike, sizes: Sequence[int], axis: int) -> list[Any]:
     """Consecutive parts along an axis, in one equation; each is a view."""
     parts = []
     stop = 0
@@ -44,7 +46,9 @@ def _split_views(x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
 
 
 @implements(np.array_split)
-def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+def array_split(
+    ary: ArrayLike, indices_or_sections: Array, axis: int | Sequence[int] | None = 0
+) -> list[Any]:
     """Consecutive parts along an axis, at positions or nearly equal; views."""
     x = as_array(ary)
     k = normalize_axis(axis, len(shape_of(x)), "axis")
@@ -66,7 +70,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
 
 
 @implements(np.split)
-def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+def split(ary: Any, indices_or_sections: Array, axis: int | Sequence[int] | None = 0) -> list[Any]:
     """Consecutive parts along an axis, at positions or equal; views."""
     x = as_array(ary)
     if not np.ndim(indices_or_sections):
@@ -76,7 +80,9 @@ def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     return array_split.traced(x, indices_or_sections, axis)  # type: ignore[attr-defined]  # set by implements
 
 
-def _split_along(name: str, ary: Any, sections: Any, axis: int, least: int) -> list[Any]:
+def _split_along(
+    name: str, ary: ArrayLike, sections: ArrayLike, axis: int, least: int
+) -> list[Any]:
     x = as_array(ary)
     ndim = len(shape_of(x))
     if ndim < least:
@@ -85,26 +91,26 @@ def _split_along(name: str, ary: Any, sections: Any, axis: int, least: int) -> l
 
 
 @implements(np.vsplit)
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Any]:
     """Parts along the first axis."""
     return _split_along("vsplit", ary, indices_or_sections, 0, 2)
 
 
 @implements(np.hsplit)
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Any]:
     """Parts along the second axis; of vectors along their only one."""
     axis = 1 if len(shape_of(as_array(ary))) > 1 else 0
     return _split_along("hsplit", ary, indices_or_sections, axis, 1)
 
 
 @implements(np.dsplit)
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike) -> list[Any]:
     """Parts along the third axis."""
     return _split_along("dsplit", ary, indices_or_sections, 2, 3)
 
 
 @implements(np.unstack)
-def unstack(x: Any, /, *, axis: Any = 0) -> tuple[Any, ...]:
+def unstack(x: Any, /, *, axis: int | Sequence[int] | None = 0) -> tuple[Any, ...]:
     """The slices along an axis, without that axis; views."""
     x = as_array(x)
     if not shape_of(x):

@@ -14,9 +14,11 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.numpy import means, reductions
 from functrans.numpy.common import (
     NO_VALUE,
@@ -45,8 +47,8 @@ from functrans.primitives.structural import cast
 
 @implements(np.average)
 def average(
-    a: Any,
-    axis: Any = None,
+    a: ArrayLike,
+    axis: object = None,
     weights: Any = None,
     returned: bool = False,
     *,
@@ -90,7 +92,7 @@ def average(
 # covariance -------------------------------------------------------------------------------------
 
 
-def _observations(name: str, m: Any, rowvar: bool, dtype: Any) -> Any:
+def _observations(name: str, m: ArrayLike, rowvar: bool, dtype: DTypeLike | None) -> Array:
     """Variables in rows, observations in columns."""
     x = as_array(m)
     if len(shape_of(x)) > 2:
@@ -102,7 +104,7 @@ def _observations(name: str, m: Any, rowvar: bool, dtype: Any) -> Any:
     return x if rowvar or is_row else structural.transpose(x, (1, 0))
 
 
-def _frequencies(name: str, weights: Any, n: int) -> Any:
+def _frequencies(name: str, weights: ArrayLike, n: int) -> Any:
     """Weights of observations."""
     w = as_array(weights)
     if len(shape_of(w)) != 1:
@@ -116,15 +118,15 @@ def _frequencies(name: str, weights: Any, n: int) -> Any:
 
 @implements(np.cov)
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: Any = None,
     fweights: Any = None,
     aweights: Any = None,
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Any:
     """Covariance matrix of variables."""
     if ddof is not None and ddof != operator.index(ddof):
@@ -166,13 +168,15 @@ def cov(
     return _squeezed(matrix)
 
 
-def _squeezed(matrix: Any) -> Any:
+def _squeezed(matrix: ArrayLike) -> Any:
     """A matrix of one variable as a scalar."""
     return structural.reshape(matrix, ()) if shape_of(matrix) == (1, 1) else matrix
 
 
 @implements(np.corrcoef)
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Any:
+def corrcoef(
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: DTypeLike | None = None
+) -> Array:
     """Correlation coefficients of variables."""
     matrix = cov.traced(x, y, rowvar, dtype=dtype)  # type: ignore[attr-defined]  # set by implements
     if not shape_of(matrix):
@@ -191,7 +195,14 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 
 
 @implements(np.bincount, own=("length",))
-def bincount(x: Any, /, weights: Any = None, minlength: Any = 0, *, length: Any = None) -> Any:
+def bincount(
+    x: ArrayLike,
+    /,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+) -> Array:
     """How often each number occurs, or the sum of its weights.
 
     Args:
@@ -226,13 +237,13 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0, *, length: Any 
     return accumulate(values, (numbers,), (0,), (n,), mode)
 
 
-def _falls(edges: Any) -> bool:
+def _falls(edges: Array) -> bool:
     """Whether an edge is below the one before it; differences of integers would wrap."""
     return holds(np.any(ew.less(edges[1:], edges[:-1])))
 
 
 @implements(np.digitize)
-def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
     """Numbers of the intervals that values lie in."""
     values, edges = as_array(x), as_array(bins)
     if dtype_of(values).kind == "c":
@@ -255,7 +266,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
 # histograms -------------------------------------------------------------------------------------
 
 
-def _edges(x: Any, bins: Any, limits: Any, weights: Any = None) -> Any:
+def _edges(x: Array, bins: Any, limits: Any, weights: Any = None) -> Any:
     """Edges of bins: given, or of equal width."""
     if isinstance(bins, str):
         return np.histogram_bin_edges(np.asarray(value_of(x)), bins, limits, weights)
@@ -284,12 +295,14 @@ def _edges(x: Any, bins: Any, limits: Any, weights: Any = None) -> Any:
 
 
 @implements(np.histogram_bin_edges)
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(
+    a: ArrayLike, bins: ArrayLike = 10, range: Any = None, weights: Any = None
+) -> Any:
     """Edges of the bins of a histogram."""
     return _edges(flat(as_array(a)), bins, range, weights)
 
 
-def _bin_of(x: Any, edges: Any) -> Any:
+def _bin_of(x: ArrayLike, edges: ArrayLike) -> Array:
     """Number of the bin of each value; the number of bins for one outside."""
     count = shape_of(edges)[0] - 1
     dtype = np.result_type(dtype_of(x), dtype_of(edges))
@@ -300,7 +313,7 @@ def _bin_of(x: Any, edges: Any) -> Any:
     return ew.where(ew.less(found, 0) | ew.greater(found, count - 1), count, found)
 
 
-def _counts(number: Any, weights: Any, count: int) -> Any:
+def _counts(number: ArrayLike, weights: Any, count: int) -> Array:
     """Counts, or sums of weights, per bin."""
     if weights is None:
         values: Any = np.ones(shape_of(number), np.int64)
@@ -313,7 +326,7 @@ def _counts(number: Any, weights: Any, count: int) -> Any:
 
 @implements(np.histogram)
 def histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+    a: Array, bins: Any = 10, range: object = None, density: object = None, weights: Any = None
 ) -> tuple[Any, Any]:
     """Counts in bins, and their edges."""
     x = as_array(a)
@@ -332,7 +345,7 @@ def histogram(
 
 @implements(np.histogramdd)
 def histogramdd(
-    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+    sample: Array, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> tuple[Any, Any]:
     """Counts in the cells of a grid, and the edges along each axis."""
     if isinstance(sample, (list, tuple)):

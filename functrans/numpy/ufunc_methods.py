@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.arrays.indexing import index_value, updated
 from functrans.arrays.operators import assign
 from functrans.core.caching import remembered
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.numpy.common import (
     NO_VALUE,
@@ -59,7 +61,12 @@ def _function(ufunc: np.ufunc) -> Callable[..., Any]:
 
 @remembered(4096)
 def _result_dtype(
-    ufunc: np.ufunc, method: str, dtype: np.dtype, ndim: int, axis: Any, wanted: Any
+    ufunc: np.ufunc,
+    method: str,
+    dtype: np.dtype,
+    ndim: int,
+    axis: int | Sequence[int] | None,
+    wanted: object,
 ) -> np.dtype:
     """The dtype in which a method computes: NumPy's own answer for an array of extents 1."""
     array = np.ones((1,) * ndim, dtype)
@@ -68,7 +75,9 @@ def _result_dtype(
         return getattr(ufunc, method)(*arguments, axis=axis, dtype=wanted).dtype
 
 
-def _prepared(ufunc: np.ufunc, method: str, x: Any, axis: Any, wanted: Any) -> tuple[Any, np.dtype]:
+def _prepared(
+    ufunc: np.ufunc, method: str, x: ArrayLike, axis: int | Sequence[int] | None, wanted: Any
+) -> tuple[Any, np.dtype]:
     """The array as its elements enter the loop of a method, and the dtype of the result."""
     wanted = None if wanted is None else np.dtype(wanted)
     dtype = _result_dtype(ufunc, method, dtype_of(x), len(shape_of(x)), axis, wanted)
@@ -80,12 +89,12 @@ def _prepared(ufunc: np.ufunc, method: str, x: Any, axis: Any, wanted: Any) -> t
 
 def _fold(
     ufunc: np.ufunc,
-    x: Any,
+    x: ArrayLike,
     axes: tuple[int, ...],
     dtype: np.dtype,
-    start: Any = None,
-    mask: Any = None,
-) -> Any:
+    start: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
+) -> Array:
     """A reduction one element after the other, in NumPy's order.
 
     Args:
@@ -140,13 +149,13 @@ _REDUCTIONS: dict[np.ufunc, Any] = {
 
 def reduce(
     ufunc: np.ufunc,
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = False,
+    array: ArrayLike,
+    axis: int | Sequence[int] | None = 0,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+    keepdims: bool = False,
     initial: Any = NO_VALUE,
-    where: Any = True,
+    where: ArrayLike = True,
 ) -> Any:
     """``ufunc.reduce``."""
     function = _function(ufunc)
@@ -181,7 +190,11 @@ _RUNNING: dict[np.ufunc, Callable[..., Any]] = {
 
 
 def accumulate(
-    ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None
+    ufunc: np.ufunc,
+    array: ArrayLike,
+    axis: int | Sequence[int] | None = 0,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
 ) -> Any:
     """``ufunc.accumulate``; ``out`` is stored by the dispatch."""
     function = _function(ufunc)
@@ -203,7 +216,7 @@ def accumulate(
 # outer ------------------------------------------------------------------------------------------
 
 
-def outer(ufunc: np.ufunc, A: Any, B: Any, /, **options: Any) -> Any:
+def outer(ufunc: np.ufunc, A: Array, B: ArrayLike, /, **options: object) -> Any:
     """``ufunc.outer``."""
     a, b = as_array(A), as_array(B)
     if shape_of(b):
@@ -228,7 +241,7 @@ def _check_at(ufunc: np.ufunc, dtype: np.dtype, other: np.dtype | None) -> None:
         ufunc.at(np.ones(1, dtype), [0], *(() if other is None else (np.ones((), other),)))
 
 
-def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
+def at(ufunc: np.ufunc, a: Any, indices: object, b: Any = None, /) -> None:
     """``ufunc.at``: a write into a traced array, repeated indices counting each time.
 
     Raises:
@@ -254,7 +267,7 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any = None, /) -> None:
         assign(a, updated(a, places, cast(new, dtype_of(a)), "set"))
 
 
-def _rounds(a: Any, indices: Any, b: Any) -> Any:
+def _rounds(a: ArrayLike, indices: object, b: ArrayLike) -> Any:
     """The writes of ``ufunc.at`` in rounds, none of which writes twice to one place."""
     entries = indices if isinstance(indices, tuple) else (indices,)
     plain = tuple([value_of(entry) for entry in entries])
@@ -280,8 +293,13 @@ def _rounds(a: Any, indices: Any, b: Any) -> Any:
 
 
 def reduceat(
-    ufunc: np.ufunc, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
-) -> Any:
+    ufunc: np.ufunc,
+    array: ArrayLike,
+    indices: ArrayLike,
+    axis: int | Sequence[int] | None = 0,
+    dtype: DTypeLike | None = None,
+    out: Array | None = None,
+) -> Array:
     """``ufunc.reduceat``: reductions of the slices between neighbouring indices."""
     _function(ufunc)
     x = as_array(array)

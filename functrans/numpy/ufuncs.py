@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.avals import PYTHON_SCALARS
 from functrans.core.dispatch import Tracer, bind, dtype_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_operand, fresh, from_sequence, ufunc_operand
 from functrans.numpy.dispatch import has_tracer
 from functrans.primitives import complex_parts, dot
@@ -27,11 +29,11 @@ from functrans.primitives.structural import cast, cast_p
 # ufuncs made of others --------------------------------------------------------------------------
 
 
-def _positive(x: Any) -> Any:
+def _positive(x: ArrayLike) -> Array:
     return fresh(ufunc_operand(np.positive, x))
 
 
-def _conjugate(x: Any) -> Any:
+def _conjugate(x: ArrayLike) -> Array:
     return (
         complex_parts.conjugate(x)
         if complex_parts.is_complex(x)
@@ -39,17 +41,17 @@ def _conjugate(x: Any) -> Any:
     )
 
 
-def _fabs(x: Any) -> Any:
+def _fabs(x: ArrayLike) -> Array:
     if complex_parts.is_complex(x):
         raise TypeError("ufunc 'fabs' not supported for complex arrays; use np.abs")
     return complex_parts.absolute(ufunc_operand(np.fabs, x))
 
 
-def _square(x: Any) -> Any:
+def _square(x: ArrayLike) -> Array:
     return ew.power(ufunc_operand(np.square, x), 2)
 
 
-def _reciprocal(x: Any) -> Any:
+def _reciprocal(x: ArrayLike) -> Array:
     kind = dtype_of(x).kind
     if kind in "biu":  # NumPy divides integers, rounding towards zero
         x = ufunc_operand(np.reciprocal, x)
@@ -64,17 +66,17 @@ def _reciprocal(x: Any) -> Any:
 
 
 def _scaled(ufunc: np.ufunc, factor: float) -> Callable[[Any], Any]:
-    def function(x: Any) -> Any:
+    def function(x: ArrayLike) -> Any:
         return ew.multiply(ufunc_operand(ufunc, x), factor)
 
     return function
 
 
-def _divmod(a: Any, b: Any) -> tuple[Any, Any]:
+def _divmod(a: ArrayLike, b: ArrayLike) -> tuple[Any, Any]:
     return ew.floor_divide(a, b), ew.remainder(a, b)
 
 
-def _modf(x: Any) -> tuple[Any, Any]:
+def _modf(x: ArrayLike) -> tuple[Any, Any]:
     x = ufunc_operand(np.modf, x)
     whole = ew.trunc(x)
     rest = ew.where(  # a fraction of 0 has the sign of the number
@@ -83,13 +85,13 @@ def _modf(x: Any) -> tuple[Any, Any]:
     return ew.where(ew.isinf(x), ew.copysign(0, x), rest), whole
 
 
-def _frexp(x: Any) -> tuple[Any, Any]:
+def _frexp(x: ArrayLike) -> tuple[Any, Any]:
     x = ufunc_operand(np.frexp, x)
     exponent = ew.frexp_exponent(x)
     return ew.ldexp(x, ew.negative(exponent)), exponent
 
 
-def _float_power(a: Any, b: Any) -> Any:
+def _float_power(a: ArrayLike, b: ArrayLike) -> Array:
     dtype = np.float_power.resolve_dtypes((dtype_of(a), dtype_of(b), None))[0]
     return ew.power(cast(a, dtype), cast(b, dtype))
 
@@ -97,7 +99,7 @@ def _float_power(a: Any, b: Any) -> Any:
 def _rounding(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """floor, ceil, trunc: integers stay as they are."""
 
-    def rounded(x: Any) -> Any:
+    def rounded(x: ArrayLike) -> Array:
         return fresh(x) if dtype_of(x).kind in "biu" else function(x)
 
     return rounded
@@ -106,7 +108,7 @@ def _rounding(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def _giving_scalars(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of truths, which are NumPy's, also where the operator's would be Python's."""
 
-    def apply(a: Any, b: Any) -> Any:
+    def apply(a: Any, b: Array) -> Any:
         result = function(a, b)
         if type(result) in PYTHON_SCALARS:
             return np.asarray(result)[()]
@@ -212,10 +214,28 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
 # functions of users -----------------------------------------------------------------------------
 
 
-def _unary(ufunc: np.ufunc) -> Any:
+class Unary(Protocol):
+    """A function of one array."""
+
+    def __call__(self, x: ArrayLike, /, *args: Any, **options: Any) -> Array:
+        """The ufunc's result."""
+
+
+class Binary(Protocol):
+    """A function of two arrays."""
+
+    def __call__(self, x1: ArrayLike, x2: ArrayLike, /, *args: Any, **options: Any) -> Array:
+        """The ufunc's result."""
+
+
+Several = Callable[..., tuple[Array, Array]]
+"""A function with two results."""
+
+
+def _unary(ufunc: np.ufunc) -> Unary:
     traced = UFUNCS[ufunc]
 
-    def function(x: Any, /, *args: Any, **options: Any) -> Any:
+    def function(x: ArrayLike, /, *args: object, **options: object) -> Any:
         if isinstance(x, Tracer) and not args and not options:
             return traced(x)
         if isinstance(x, (list, tuple)) and has_tracer(x):
@@ -225,10 +245,10 @@ def _unary(ufunc: np.ufunc) -> Any:
     return _finished(function, ufunc)
 
 
-def _binary(ufunc: np.ufunc) -> Any:
+def _binary(ufunc: np.ufunc) -> Binary:
     traced = UFUNCS[ufunc]
 
-    def function(x1: Any, x2: Any, /, *args: Any, **options: Any) -> Any:
+    def function(x1: ArrayLike, x2: ArrayLike, /, *args: object, **options: object) -> Any:
         if (isinstance(x1, Tracer) or isinstance(x2, Tracer)) and not args and not options:
             return traced(as_operand(x1), as_operand(x2))
         if isinstance(x1, (list, tuple)) and has_tracer(x1):
@@ -270,7 +290,7 @@ cosh = _unary(np.cosh)
 deg2rad = _unary(np.deg2rad)
 degrees = _unary(np.degrees)
 divide = true_divide = _binary(np.divide)
-divmod = _binary(np.divmod)  # NumPy's name
+divmod: Several = _binary(np.divmod)  # type: ignore[assignment]  # of two results  # NumPy's name
 equal = _binary(np.equal)
 exp = _unary(np.exp)
 exp2 = _unary(np.exp2)
@@ -282,7 +302,7 @@ floor_divide = _binary(np.floor_divide)
 fmax = _binary(np.fmax)
 fmin = _binary(np.fmin)
 fmod = _binary(np.fmod)
-frexp = _unary(np.frexp)
+frexp: Several = _unary(np.frexp)  # type: ignore[assignment]  # of two results
 gcd = _binary(np.gcd)
 greater = _binary(np.greater)
 greater_equal = _binary(np.greater_equal)
@@ -311,7 +331,7 @@ matmul = _binary(np.matmul)
 matvec = _binary(np.matvec)
 maximum = _binary(np.maximum)
 minimum = _binary(np.minimum)
-modf = _unary(np.modf)
+modf: Several = _unary(np.modf)  # type: ignore[assignment]  # of two results
 multiply = _binary(np.multiply)
 negative = _unary(np.negative)
 nextafter = _binary(np.nextafter)

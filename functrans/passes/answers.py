@@ -83,7 +83,7 @@ def _check_no_effect(eqn: Equation, tracer: StagingTracer, what: str) -> None:
         )
 
 
-def _known_value(value: Any, tracer: StagingTracer, what: str) -> Any:
+def _known_value(value: object, tracer: StagingTracer, what: str) -> Any:
     """The plain value of something that a function refers to."""
     plain = plain_value(value)
     if isinstance(value, Tracer) and plain is None:

@@ -27,6 +27,7 @@ from functrans.core.dispatch import Tracer, dtype_of
 from functrans.core.primitive import Primitive
 from functrans.core.state import current_config
 from functrans.core.tapes import zero_entry
+from functrans.core.values import Array
 from functrans.primitives.elementwise import logical_and, logical_not, logical_or, where, where_p
 from functrans.primitives.structural import broadcast_to, cast, reshape, sum_to_shape
 from functrans.primitives.tapes import tape_add
@@ -52,7 +53,7 @@ def plain(ct: Any) -> Any:
     return ct.value if type(ct) is Masked else ct
 
 
-def add_cotangents(first: Any, second: Any) -> Any:
+def add_cotangents(first: Any, second: Any) -> Array | Masked:
     """Sum of two cotangents; masked only where both are."""
     if type(first) is Masked:
         if type(second) is Masked:
@@ -85,7 +86,9 @@ def _fit(ct: Any, from_shape: tuple[int, ...], target: Any, size: int | None) ->
     return ct if dtype_of(ct) == target.dtype else cast(ct, target.dtype)
 
 
-def _sum_to(x: Any, from_shape: tuple[int, ...], shape: tuple[int, ...], size: int | None) -> Any:
+def _sum_to(
+    x: Array | complex, from_shape: tuple[int, ...], shape: tuple[int, ...], size: int | None
+) -> Array:
     """Undo the broadcast from ``shape`` to ``from_shape``, under a batch axis or none."""
     if size is None:
         return sum_to_shape(broadcast_to(x, from_shape), shape)
@@ -98,7 +101,7 @@ def pull_elementwise(
     primitive: Primitive,
     ct: Any,
     operands: Sequence[Any],
-    out: Any,
+    out: Array | complex | None,
     shape: tuple[int, ...],
     targets: Sequence[Any],
     size: int | None = None,
@@ -148,7 +151,11 @@ def pull_elementwise(
 
 
 def _pull_where(
-    ct: Any, condition: Any, shape: tuple[int, ...], targets: Sequence[Any], size: int | None
+    ct: Array | Masked,
+    condition: Array,
+    shape: tuple[int, ...],
+    targets: Sequence[Any],
+    size: int | None,
 ) -> list[Any]:
     """The transpose of a selection: cotangent and mask to either branch."""
     outer = ct.mask if type(ct) is Masked else None
@@ -218,7 +225,7 @@ def with_full_mask(ct: Any, shape: tuple[int, ...]) -> Any:
     return ct if type(ct) is Zero else materialize(ct, shape)
 
 
-def mask_of(ct: Any) -> Any:
+def mask_of(ct: Any) -> Array:
     """Where a cotangent that is masked or ``Zero`` may be something else than zero."""
     return np.zeros(ct.aval.shape, bool) if type(ct) is Zero else ct.mask
 
@@ -228,6 +235,6 @@ def zeros(aval: Any) -> Any:
     return zero_entry(aval)
 
 
-def instantiate(ct: Any) -> Any:
+def instantiate(ct: Array | Zero) -> Any:
     """A symbolic zero as an array; anything else unmasked."""
     return zeros(ct.aval) if type(ct) is Zero else plain(ct)

@@ -99,7 +99,7 @@ def executable(jaxpr: Jaxpr) -> Callable[..., list[Any]]:
     return partial(_run_long, jaxpr)
 
 
-def _run_long(jaxpr: Jaxpr, *values: Any) -> list[Any]:
+def _run_long(jaxpr: Jaxpr, *values: object) -> list[Any]:
     """Run a program that is too long to generate source for."""
     n = len(jaxpr.constvars)
     return _interpret(jaxpr, values[n:], values[:n])

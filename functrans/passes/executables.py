@@ -61,7 +61,7 @@ class _Source:
         name = self.names[var] = f"v{len(self.names)}"
         return name
 
-    def value(self, value: Any) -> str:
+    def value(self, value: object) -> str:
         """The name of a value from outside."""
         name = self._name_of.get(id(value))
         if name is None:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from functrans.core.dispatch import Tracer
+from functrans.core.values import Array
 
 
-def copy_in_layout(value: Any, like: Any) -> Any:
+def copy_in_layout(value: Array, like: Array) -> Array:
     """A copy of an array whose axes lie in memory as those of another array of its shape.
 
     NumPy's reshape is a view or a copy according to the layout, so that in-place syntax must keep
@@ -45,7 +46,7 @@ def plain_value(x: Any) -> Any:
     return x
 
 
-def laid_out(value: Any, like: Any) -> Any:
+def laid_out(value: Array, like: Array | complex) -> Any:
     """The value, copied if it is an array in another layout than an array that it replaces."""
     like = plain_value(like)
     if type(like) is not np.ndarray:

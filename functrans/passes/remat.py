@@ -17,12 +17,13 @@ from functrans.core.dispatch import bind
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.lowering import IndexMap, same_place
 from functrans.core.primitive import Primitive, linear
+from functrans.core.values import Array
 
 Policy = Callable[..., bool]
 """``(primitive, *avals of the operands, **params)``: whether the results are kept."""
 
 
-def _name_impl(x: Any, *, name: str) -> tuple[Any, ...]:
+def _name_impl(x: Array, *, name: str) -> tuple[Any, ...]:
     return (x,)
 
 
@@ -30,11 +31,11 @@ def _name_aval(x: Aval, *, name: str) -> tuple[Aval, ...]:
     return (x,)
 
 
-def _name_transpose(cts: Any, operands: Any, *, name: str) -> tuple[Any, ...]:
+def _name_transpose(cts: Any, operands: object, *, name: str) -> tuple[Any, ...]:
     return (cts[0],)
 
 
-def _name_batch(size: int, operands: Any, dims: Any, *, name: str) -> Any:
+def _name_batch(size: int, operands: Any, dims: Any, *, name: str) -> tuple[Any, ...]:
     return bind(name_p, operands[0], name=name), dims
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -56,7 +55,7 @@ def ufunc_of(primitive: Primitive) -> np.ufunc | None:
     return family.function if isinstance(family.function, np.ufunc) else None
 
 
-def _size_bytes(var: Any) -> int:
+def _size_bytes(var: Var) -> int:
     aval = var.aval
     return aval.size * aval.dtype.itemsize if type(aval) is ShapedArray and aval.shape else 0
 

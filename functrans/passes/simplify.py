@@ -33,6 +33,7 @@ from functrans.core.analyses import analysis, remember
 from functrans.core.avals import ShapedArray, aval_of_plain
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.state import current_config
+from functrans.core.values import Array
 from functrans.ir.check import check_jaxpr, check_same_signature
 from functrans.passes.algebra import rewrite_exactly
 from functrans.passes.dce import drop_dead, has_annotations
@@ -80,7 +81,7 @@ def _with_simple_params(eqn: Equation) -> Equation:
     return replace(eqn, params=params)
 
 
-def _simplified_param(value: Any) -> Any:
+def _simplified_param(value: object) -> Any:
     if isinstance(value, Jaxpr):
         return simplify(value)
     if type(value) is tuple:
@@ -245,14 +246,14 @@ def fold(eqn: Equation, walk: Walk) -> Found:
     return literals  # type: ignore[return-value]  # None was ruled out
 
 
-def _is_data(value: Any) -> bool:
+def _is_data(value: object) -> bool:
     """Whether a parameter is neither a program nor a function, whose evaluation may not end."""
     if type(value) is tuple:
         return all(map(_is_data, value))
     return not isinstance(value, Jaxpr) and not callable(value)
 
 
-def _literal(value: Any) -> Literal | None:
+def _literal(value: Array | complex) -> Literal | None:
     """The literal of a scalar result; ``None`` for what no literal can hold."""
     if isinstance(value, np.ndarray):
         value = value[()]

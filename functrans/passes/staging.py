@@ -24,6 +24,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.source import capture, here, resolve
 from functrans.core.state import current_config, name_scope, replayed
 from functrans.core.tapes import TapeValue
+from functrans.core.values import Operand
 from functrans.errors import ConcretizationError, ShapeError
 from functrans.primitives.tapes import empty_tape_p
 
@@ -81,7 +82,7 @@ class StagingTrace(Trace):
             self.var_names[var] = name
         return StagingTracer(self, var)
 
-    def atom(self, value: Any) -> Any:
+    def atom(self, value: Operand) -> Any:
         """The Var or Literal for an operand."""
         if type(value) is StagingTracer and value._trace is self:
             return value._var
@@ -147,7 +148,7 @@ class StagingTrace(Trace):
         self.eqns.append(Equation(primitive, inputs, params, outputs, source, scope))
         return tuple([StagingTracer(self, var) for var in outputs])
 
-    def annotate(self, tracer: Any, note: Any, is_result: bool = True) -> None:
+    def annotate(self, tracer: Any, note: object, is_result: bool = True) -> None:
         """Attach an annotation to a variable, or to the equation that it comes from."""
         place = var = tracer._var
         if not is_result:
@@ -155,7 +156,7 @@ class StagingTrace(Trace):
         if place is not None:
             self.annotations[place] = (*self.annotations.get(place, ()), note)
 
-    def lift(self, value: Any) -> StagingTracer:
+    def lift(self, value: Operand) -> StagingTracer:
         """A tracer of this trace for a constant."""
         if type(value) is StagingTracer and value._trace is self:
             return value

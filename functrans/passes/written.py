@@ -103,6 +103,6 @@ class WritingTrace(RecordingTrace):
         return [known.get(key_of(out), out) for out in outs]
 
 
-def key_of(value: Any) -> Any:
+def key_of(value: object) -> Any:
     """What tells values apart: a variable, whichever tracer stands for it."""
     return value._var if type(value) is StagingTracer else id(value)

@@ -43,7 +43,7 @@ def _twin_list(value: Any) -> Any:
     return result
 
 
-def _twin_dict(value: dict[Any, Any]) -> Any:
+def _twin_dict(value: dict[Any, Any]) -> dict[str, Any]:
     return _filled(value, _emptied(value))
 
 
@@ -101,7 +101,7 @@ def _fill(value: Any, result: Any) -> None:
     memo().containers.append((value, result, first))
 
 
-def _builtin(container: Any) -> Any:
+def _builtin(container: object) -> Any:
     """The class whose methods say what a container holds, whatever a user's class makes of them."""
     own = type(container)
     return own if own in makers else next(x for x in CONTAINERS if isinstance(container, x))
@@ -130,7 +130,7 @@ def give_back_items(container: Any, twin: Any, first: Any) -> None:
         olds = {id(x): old for pair, known in zip(first, own.items(container), strict=True)
                 for x, old in zip(pair, known, strict=True)}  # fmt: skip
 
-        def old(value: Any) -> Any:
+        def old(value: object) -> Any:
             return olds[id(value)] if id(value) in olds else given_back(value)
 
         new = {old(key): old(item) for key, item in now}
@@ -158,7 +158,7 @@ def _of_items(value: Any, items: list[Any], change: Callable[[Any], Any]) -> Any
     return tuple(items) if type(value) is tuple else with_items(value, items, change)
 
 
-def _replace_items(value: Any, change: Callable[[Any], Any]) -> None:
+def _replace_items(value: object, change: Callable[[Any], Any]) -> None:
     """Change the items of a list or deque."""
     own = _builtin(value)
     for i, item in enumerate(own.__iter__(value)):
@@ -170,14 +170,14 @@ def _replace_items(value: Any, change: Callable[[Any], Any]) -> None:
 # what is given back ------------------------------------------------------------------------------
 
 
-def _give_items(value: Any) -> Any:
+def _give_items(value: Any) -> list[Any]:
     """A list or deque with its items given back, the same one."""
     if not memo().has_visited(value):
         _replace_items(value, given_back)
     return value
 
 
-def _give_dict(value: Any) -> Any:
+def _give_dict(value: Any) -> dict[str, Any]:
     if memo().has_visited(value):
         return value
     own = _builtin(value)
@@ -214,7 +214,7 @@ def _give_tuple(value: Any) -> Any:
     return _of_items(value, items, given_back)
 
 
-def _give_namespace(value: Any) -> Any:
+def _give_namespace(value: object) -> Any:
     _give_dict(value.__dict__)
     return value
 

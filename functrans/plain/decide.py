@@ -204,7 +204,7 @@ def look_at(code: types.CodeType) -> Look:
     return found
 
 
-def needs_twin(function: Any, args: Iterable[Any] = ()) -> bool:
+def needs_twin(function: object, args: Iterable[Any] = ()) -> bool:
     """Whether a function is traced by a twin, when it is called with these arguments."""
     if reason_for_twin(function):
         return True
@@ -239,12 +239,12 @@ class _Seen:
         self.returns = 0
 
 
-def reason_for_twin(function: Any) -> str:
+def reason_for_twin(function: object) -> str:
     """The first thing found for which a function needs a twin; empty if it needs none."""
     return _reason(function, _Seen())
 
 
-def _reason(value: Any, seen: _Seen) -> str:
+def _reason(value: object, seen: _Seen) -> str:
     """Why what a name stands for needs a twin, or calls what needs one."""
     key: Any = value if type(value) in _REMEMBERED else None
     try:
@@ -419,7 +419,7 @@ def _kept(chain: tuple[str, ...], names: Mapping[str, Any]) -> Any:
     return value
 
 
-def _field(value: Any, name: str) -> Any:
+def _field(value: object, name: str) -> Any:
     """An attribute that is no property."""
     is_field = type(getattr(type(value), name, None)) not in _COMPUTED
     return getattr(value, name, MISSING) if is_field else MISSING
@@ -468,7 +468,7 @@ def _of_chain(chain: tuple[str, ...], look: Look, names: Mapping[str, Any], seen
     return ".".join(chain[:n]) if _of_library(value, look) else _reason(value, seen)
 
 
-def _of_library(value: Any, look: Look) -> bool:
+def _of_library(value: object, look: Look) -> bool:
     """Whether a function of a library is another one in twins."""
     if isinstance(value, np.ufunc):
         return look.has_lists

@@ -16,6 +16,7 @@ from typing import Any
 from functrans import pytrees as tree
 from functrans.core.arguments import name_of
 from functrans.core.state import open_traces
+from functrans.core.values import Array
 from functrans.passes.staging import StagingTrace
 from functrans.plain import libraries, numbers, twins
 from functrans.plain.containers import give_back_items, without
@@ -73,7 +74,7 @@ def call_within(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             _note_end(outer, function)
 
 
-def _note_end(outer: Memo, function: Any = None) -> None:
+def _note_end(outer: Memo, function: Callable[..., Any] | None = None) -> None:
     """Look for values of the innermost trace when it ends, also where a function keeps them."""
     traces = open_traces.get()
     if traces and traces[-1] not in outer.inner:
@@ -110,7 +111,7 @@ def _result(own: Memo, result: Any) -> Any:
         own.visited.clear()
 
 
-def _check_memory(function: Any, result: Any, *, is_outermost: bool) -> None:
+def _check_memory(function: object, result: Array, *, is_outermost: bool) -> None:
     """Refuse what was read of memory that has become traced, in the result or in programs."""
     check_results(tree.leaves(result), name_of(function))
     traces = open_traces.get()
@@ -170,7 +171,7 @@ def _look_through_made(memo: Memo, start: int) -> None:
         change_attributes(value, given_back)
 
 
-def _end_inside(memo: Memo, trace: Any, function: Any = None) -> None:
+def _end_inside(memo: Memo, trace: object, function: Callable[..., Any] | None = None) -> None:
     """Put plain values where those of a trace were kept, which has ended, within a call."""
     memo.inner.discard(trace)
     if not memo.is_active:
@@ -199,7 +200,7 @@ def _end_inside(memo: Memo, trace: Any, function: Any = None) -> None:
                 setattr(own, name, new)
 
 
-def _end(memo: Memo, trace: Any) -> None:
+def _end(memo: Memo, trace: object) -> None:
     """Put plain values where those of a trace were kept, which has ended."""
     token = memo_of_call.set(memo)
     memo.ended = trace

@@ -60,7 +60,7 @@ class NamesExplanation:
         return "\n".join(lines)
 
 
-def explain_names(fun: Any) -> NamesExplanation:
+def explain_names(fun: object) -> NamesExplanation:
     """What the names in a function stand for while it is traced.
 
     Functions that are written for NumPy, SciPy and Python's numbers are traced as they stand: by a
@@ -98,7 +98,7 @@ def explain_names(fun: Any) -> NamesExplanation:
     )
 
 
-def _look_into(fun: Any, replaced: Any, followed: Any, kept: Any, seen: set[int]) -> None:
+def _look_into(fun: object, replaced: Any, followed: object, kept: Any, seen: set[int]) -> None:
     while not isinstance(fun, types.FunctionType):
         inner = getattr(fun, "__func__", None) or getattr(fun, "func", None)
         inner = inner or getattr(fun, "__wrapped__", None)
@@ -148,7 +148,7 @@ def _note(name: str, value: Any, replaced: Any, followed: Any, kept: Any, seen: 
                 _look_into(inner, replaced, followed, kept, seen)
 
 
-def _described(value: Any, twin: Any) -> str:
+def _described(value: object, twin: object) -> str:
     """What a twin of a library's function is, in words."""
     name = getattr(value, "__name__", None) or type(value).__name__
     if isinstance(value, np.ufunc):

@@ -26,6 +26,7 @@ from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer, aval_of, shape_of
 from functrans.core.source import here
 from functrans.core.state import open_traces
+from functrans.core.values import Array, Operand
 from functrans.errors import ConcretizationError, FunctransError
 from functrans.higher.towers import TowerTrace
 from functrans.jitted.guards import stage_path, unmarked
@@ -100,12 +101,12 @@ def plain_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _own(x: Any) -> Any:
+def _own(x: Array) -> Any:
     """An array that the function may write to."""
     return given(x.copy()) if type(x) is np.ndarray else x
 
 
-def vector_of(value: Any) -> Any:
+def vector_of(value: Array) -> Any:
     """Numbers, which may be in lists, as a floating vector."""
     array = array_of(value)
     array = array.reshape(-1)
@@ -132,7 +133,7 @@ def solution(
     bounds: Any = (),
     active: np.ndarray | None = None,
     is_elementwise: bool = False,
-) -> Any:
+) -> Array:
     """The solution of a condition, with derivatives in all traced values that it refers to.
 
     Args:
@@ -155,10 +156,10 @@ def solution(
     fixed = bounds[np.flatnonzero(active)] if active.any() else np.zeros(0)
     order = np.argsort(np.concatenate([free, np.flatnonzero(active)]))
 
-    def whole(part: Any) -> Any:
+    def whole(part: Array) -> Any:
         return part if not len(fixed) else fnp.concatenate([part, fixed])[order]
 
-    def residual(part: Any) -> Any:
+    def residual(part: Array) -> Any:
         return condition(whole(part))[free]
 
     part: Any = x[free]
@@ -186,14 +187,19 @@ def solution(
     return x + (found - without_traces(found))
 
 
-def _slope(residual: Callable[[Any], Any], x: Any, is_elementwise: bool) -> Any:
+def _slope(residual: Callable[[Any], Any], x: Array, is_elementwise: bool) -> Any:
     if is_elementwise:
         return grad(lambda v: fnp.sum(residual(v)))(x)
     return jacfwd(residual)(x)
 
 
 def _check(
-    who: str, residual: Any, x: np.ndarray, value: Any, slope: Any, is_elementwise: bool
+    who: str,
+    residual: Callable[..., Any],
+    x: np.ndarray,
+    value: Array,
+    slope: Array,
+    is_elementwise: bool,
 ) -> None:
     """Refuse a singular condition; warn of one that is not satisfied, or singular close by."""
     slope = np.asarray(slope)
@@ -312,7 +318,7 @@ def minimum(
     return solution(who, condition, x, bounds=bounds, active=at_low | at_high)
 
 
-def _is_active(x: Any, low: Any, slope: Any, curvature: Any) -> Any:
+def _is_active(x: Operand, low: Any, slope: Any, curvature: Any) -> Any:
     """Whether a component is at a lower bound: a Newton step of it would end there or below."""
     distance = np.where(np.isfinite(low), x - low, np.inf)
     is_near = distance <= NEAR * (1 + np.abs(np.where(np.isfinite(low), low, 0.0)))
@@ -351,7 +357,7 @@ def bounds_class() -> Any:
             """SciPy's bounds, with values."""
             return of_scipy(without_traces(self.lb), without_traces(self.ub), self.keep_feasible)
 
-        def residual(self, x: Any) -> Any:
+        def residual(self, x: Array) -> Any:
             """Distances from lower and upper bounds."""
             return settled(x) - self.lb, self.ub - settled(x)
 
@@ -374,7 +380,7 @@ def _one_side(values: list[Any], default: float) -> Any:
     return array_of([default if b is None else b for b in values]).astype(np.float64)
 
 
-def pair_of_bounds(bounds: Any, n: int) -> tuple[Any, Any]:
+def pair_of_bounds(bounds: object, n: int) -> tuple[Any, Any]:
     """The bounds of least squares, a pair of numbers or vectors."""
     if hasattr(bounds, "lb"):
         return bounds_of(bounds, n)

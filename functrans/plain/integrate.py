@@ -19,6 +19,7 @@ import numpy as np
 import functrans.numpy as fnp
 from functrans.core.dispatch import Tracer
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.passes.layouts import plain_value
 from functrans.plain.memory import given, settled
@@ -27,28 +28,28 @@ from functrans.scipy.integrate import odes
 
 def odeint(
     func: Callable[..., Any],
-    y0: Any,
-    t: Any,
-    args: Any = (),
-    Dfun: Any = None,
-    col_deriv: Any = 0,
-    full_output: Any = 0,
-    ml: Any = None,
-    mu: Any = None,
-    rtol: Any = None,
-    atol: Any = None,
-    tcrit: Any = None,
-    h0: Any = 0.0,
-    hmax: Any = 0.0,
-    hmin: Any = 0.0,
-    ixpr: Any = 0,
-    mxstep: Any = 0,
-    mxhnil: Any = 0,
-    mxordn: Any = 12,
-    mxords: Any = 5,
-    printmessg: Any = 0,
+    y0: object,
+    t: object,
+    args: object = (),
+    Dfun: object = None,
+    col_deriv: object = 0,
+    full_output: object = 0,
+    ml: object = None,
+    mu: object = None,
+    rtol: object = None,
+    atol: object = None,
+    tcrit: object = None,
+    h0: object = 0.0,
+    hmax: object = 0.0,
+    hmin: object = 0.0,
+    ixpr: object = 0,
+    mxstep: object = 0,
+    mxhnil: object = 0,
+    mxordn: object = 12,
+    mxords: object = 5,
+    printmessg: object = 0,
     tfirst: bool = False,
-) -> Any:
+) -> Array:
     """As SciPy's; what only steers its method (Jacobian, orders, shortest step) has no effect."""
     if full_output:
         raise UnsupportedOperationError(
@@ -92,7 +93,7 @@ def solve_ivp(
     events: Any = None,
     vectorized: bool = False,
     args: Any = None,
-    **options: Any,
+    **options: object,
 ) -> Any:
     """As SciPy's, with ``"Rodas4"`` for its stiff methods.
 
@@ -168,11 +169,11 @@ class Ends:
             raise AttributeError(name)
         raise self._refusal(f".{name} of them")
 
-    def __array__(self, *_: Any, **__: Any) -> Any:
+    def __array__(self, *_: object, **__: object) -> Any:
         """Refused."""
         raise self._refusal("an array of them")
 
-    def __array_ufunc__(self, *_: Any, **__: Any) -> Any:
+    def __array_ufunc__(self, *_: object, **__: object) -> Any:
         """Refused."""
         raise self._refusal("arithmetic with all of them")
 
@@ -188,8 +189,8 @@ class Ends:
         )
 
 
-def _operator(name: str) -> Any:
-    def method(self: Ends, *_: Any) -> Any:
+def _operator(name: str) -> Callable[..., Any]:
+    def method(self: Ends, *_: object) -> Any:
         raise self._refusal(name)
 
     return method

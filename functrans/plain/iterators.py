@@ -17,11 +17,13 @@ from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
+from numpy.typing import DTypeLike
 
 import functrans.numpy as fnp
 from functrans.core.dispatch import Tracer
 from functrans.core.jaxpr import Equation, Var
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.passes.layouts import plain_value
 from functrans.passes.staging import StagingTracer
@@ -32,7 +34,7 @@ from functrans.primitives.slicing import BasicIndex
 from functrans.primitives.structural import transpose_p
 
 
-def _operand(value: Any) -> Any:
+def _operand(value: object) -> Any:
     """An operand as an array: a buffer, a traced value or a plain one."""
     if value is None or isinstance(value, (Tracer, np.ndarray)):
         return value
@@ -40,7 +42,7 @@ def _operand(value: Any) -> Any:
     return fnp.asarray(value) if holds_tracer(value) else np.asarray(value)
 
 
-def _is_live(value: Any) -> bool:
+def _is_live(value: object) -> bool:
     return type(value) is Buffer or isinstance(value, Tracer)
 
 
@@ -51,7 +53,7 @@ def _refuse(what: str) -> UnsupportedOperationError:
     )
 
 
-def _in_layout_of(value: Any, dtype: Any) -> np.ndarray:
+def _in_layout_of(value: Any, dtype: DTypeLike | None) -> np.ndarray:
     """A new array in the memory layout of another one, gaps and directions of axes included."""
     shape = value.shape
     value = plain_value(value)  # of values that are not known, as if none had been transposed
@@ -69,7 +71,7 @@ def _in_layout_of(value: Any, dtype: Any) -> np.ndarray:
     return as_strided(memory[start:], value.shape, [step * new for step in steps])
 
 
-def _may_be_turned(value: Any) -> bool:
+def _may_be_turned(value: object) -> bool:
     """Whether a traced value without a known layout may lie in memory in another one than C's."""
     is_view = isinstance(value, Tracer) and value._alias is not None
     while isinstance(value, Tracer) and type(value) is not StagingTracer:
@@ -253,7 +255,7 @@ class Nditer:
             raise _refuse(f"np.nditer(...).{name}")
         return getattr(self.numbers, name)
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """The place is that of NumPy's iterator."""
         if name in ("multi_index", "index", "iterindex", "iterrange"):
             setattr(self.numbers, name, value)
@@ -289,7 +291,7 @@ def nditer(op: Any, *args: Any, **kwargs: Any) -> Any:
 class Ndenumerate:
     """``np.ndenumerate`` of an array that may hold traced values."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
         self._indices = np.ndindex(array.shape)
 
@@ -303,7 +305,7 @@ class Ndenumerate:
     __class__ = property(lambda self: np.ndenumerate)  # for isinstance
 
 
-def ndenumerate(arr: Any) -> Any:
+def ndenumerate(arr: object) -> Any:
     """``np.ndenumerate``, likewise."""
     array = _operand(arr)
     return Ndenumerate(array) if _is_live(array) else np.ndenumerate(arr)

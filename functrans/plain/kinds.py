@@ -47,7 +47,7 @@ def _is_given_array(value: Any) -> bool:
     return node is not None and node.primitive is None and type(value._value) is np.ndarray
 
 
-def class_of(value: Any) -> type:
+def class_of(value: object) -> type:
     """The class of a value, as ``type(value)`` tells it of a plain one."""
     if isinstance(value, (Tracer, Buffer, MaskedSelection)):
         return type(exemplar(value))

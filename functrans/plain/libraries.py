@@ -76,7 +76,7 @@ class Proxy:
         vars(self)[name] = replaced
         return replaced
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Written to the module itself."""
         setattr(vars(self)["__original__"], name, value)
         vars(self).pop(name, None)
@@ -97,20 +97,20 @@ def _own(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: float) -> Any:
         args = tuple([_by_itself(arg) for arg in args])
         return call_settled(function, args, {k: _by_itself(arg) for k, arg in kwargs.items()})
 
     return call
 
 
-def _by_itself(value: Any) -> Any:
+def _by_itself(value: object) -> Any:
     if type(value) is types.FunctionType and value.__closure__ is None:
         return original_of(value)
     return value
 
 
-def library_twin(value: Any) -> Any:
+def library_twin(value: object) -> Any:
     """What stands for a function, class or module of a library."""
     found = registered(value)
     if found is not None:
@@ -218,13 +218,13 @@ def library(function: Callable[..., Any]) -> Callable[..., Any]:
     place = _place_of_out(function)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         return call_settled(function, args, kwargs, place)
 
     return call
 
 
-def _place_of_out(function: Any) -> int:
+def _place_of_out(function: Callable[..., Any]) -> int:
     """Where ``out`` is among the arguments of a function of functrans."""
     code = getattr(getattr(function, "traced", function), "__code__", None)
     names = () if code is None else code.co_varnames[: code.co_argcount]
@@ -235,7 +235,7 @@ def _writing(function: Callable[..., Any], target: str) -> Callable[..., Any]:
     """A function that writes to its first argument."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Array) -> Any:
         return write_by(function, target, args, kwargs)
 
     return call
@@ -292,7 +292,7 @@ class ScalarType:
         self.dtype = np.dtype(kind)
         self.__name__ = kind.__name__
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """As NumPy's class; of a traced value, the value in this dtype."""
         args = settled(args)
         if holds_tracer(args):
@@ -408,7 +408,7 @@ _ABSTRACT = frozenset(
 
 
 @functools.wraps(np.fromiter)
-def _fromiter(iter: Any, dtype: Any, count: int = -1, **kwargs: Any) -> Any:
+def _fromiter(iter: Any, dtype: np.dtype, count: int = -1, **kwargs: Any) -> Array:
     items = settled(list(itertools.islice(iter, count) if count >= 0 else iter))
     if holds_tracer(items):
         return fnp.asarray(items).astype(dtype)
@@ -423,7 +423,7 @@ class Vectorized(fnp.vectorize):
         if pyfunc is not None:
             super().__init__(lambda *a, **k: settled(pyfunc(*a, **k)), *args, **kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: Any) -> Any:
         """The function at each element; of a function, as a decorator with options."""
         if not hasattr(self, "pyfunc"):
             return Vectorized(args[0], *self.options[0], **self.options[1])
@@ -436,7 +436,7 @@ class _Indexed:
     def __init__(self, own: Any) -> None:
         self.own = own
 
-    def __getitem__(self, key: Any) -> Any:
+    def __getitem__(self, key: object) -> Any:
         """The items joined."""
         return given(self.own[settled(key)])
 
@@ -446,7 +446,7 @@ def _reshaping(name: str) -> Callable[..., Any]:
     plain = library(getattr(fnp, name))
 
     @functools.wraps(getattr(np, name))
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         if args and type(args[0]) is Buffer:
             return getattr(args[0], name)(*args[1:], **kwargs)
         return plain(*args, **kwargs)
@@ -454,7 +454,7 @@ def _reshaping(name: str) -> Callable[..., Any]:
     return call
 
 
-def _extents(shape: Any) -> Any:
+def _extents(shape: int | tuple[int, ...]) -> Any:
     """A shape, whose extents may be traced, as integers."""
     if isinstance(shape, Tracer) and not shape.shape:
         return _index(shape)
@@ -472,7 +472,7 @@ def _of_shape(name: str) -> Callable[..., Any]:
     function = getattr(fnp, name)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         if args:
             args = (_extents(settled(args[0])), *args[1:])
         return call_settled(function, args, kwargs)
@@ -485,7 +485,7 @@ def _array_of_matrix(name: str) -> Callable[..., Any]:
     function = getattr(fnp, name)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Array) -> Any:
         if args and type(args[0]) is TracedDense:
             args = (args[0].array, *args[1:])
         return call_settled(function, args, kwargs)
@@ -498,7 +498,7 @@ def _making(name: str) -> Callable[..., Any]:
     plain = _array_of_matrix(name)
 
     @functools.wraps(plain)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Array) -> Any:
         result = plain(*args, **kwargs)
         is_given = any(result is x for x in (*args, *kwargs.values()))
         return result if is_given else new_array(result)
@@ -511,7 +511,7 @@ def _as_array(name: str) -> Callable[..., Any]:
     plain = _array_of_matrix(name)
 
     @functools.wraps(plain)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Array) -> Any:
         result = plain(*args, **kwargs)
         if isinstance(result, Tracer) and not isinstance(exemplar(result), np.ndarray):
             return new_array(fresh(result) if args and result is args[0] else result)
@@ -521,7 +521,7 @@ def _as_array(name: str) -> Callable[..., Any]:
 
 
 @functools.wraps(np.isscalar)
-def _isscalar(element: Any) -> bool:
+def _isscalar(element: object) -> bool:
     return np.isscalar(exemplar(element))
 
 
@@ -529,7 +529,7 @@ def _seeing(theirs: Callable[..., Any], plain: Callable[..., Any]) -> Callable[.
     """A function that gives views, also of an array without axes."""
 
     @functools.wraps(theirs)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Array) -> Any:
         first = args[0] if args else None
         if type(first) is Buffer and not first.ndim and first.traced() is not None:
             result = given(theirs(first.plain(), *args[1:], **kwargs))
@@ -616,7 +616,7 @@ def _find_in_scipy(value: Any) -> Any:
     return None
 
 
-def _by_name(value: Any) -> Any:
+def _by_name(value: object) -> Any:
     """The twin of a function or class by the library that it is of."""
     if isinstance(value, np.ufunc):
         _module(np)
@@ -719,7 +719,7 @@ def _vectorized(value: Any) -> Any:
     )
 
 
-def _piecewise(value: Any) -> Any:
+def _piecewise(value: Any) -> Callable[..., Any]:
     """A spline or another piecewise polynomial of SciPy."""
     own = deferred.scipy_names.namespace.interpolate
     if hasattr(value, "t"):
@@ -727,7 +727,7 @@ def _piecewise(value: Any) -> Any:
     return library(own.PPoly(value.c, value.x, value.extrapolate, value.axis))
 
 
-def _interp1d(value: Any) -> Any:
+def _interp1d(value: Any) -> Callable[..., Any]:
     own = deferred.scipy_names.namespace.interpolate
     return library(
         own.interp1d(
@@ -748,7 +748,7 @@ def _giving(kind: type) -> type:
         plain = getattr(kind, name)
 
         @functools.wraps(plain)
-        def draw(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def draw(self: Any, *args: object, **kwargs: object) -> Any:
             return given(plain(self, *settled(args), **settled(kwargs)))
 
         return draw
@@ -827,6 +827,6 @@ def _any_module(of_users: Any) -> Callable[[types.ModuleType], Any]:
     return make
 
 
-def is_traced_number(value: Any) -> bool:
+def is_traced_number(value: Operand) -> bool:
     """Whether a value is traced, or a buffer that has become so."""
     return isinstance(value, Tracer) or (type(value) is Buffer and value.traced() is not None)

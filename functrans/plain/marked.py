@@ -50,7 +50,7 @@ def class_in(name: str) -> str:
     return name[len("case ") : -len("()")]
 
 
-def pattern_of(value: Any, original_of: Callable[[Any], Any]) -> Any:
+def pattern_of(value: object, original_of: Callable[[Any], Any]) -> Any:
     """What a class is in a class pattern, where traced values are of the classes of values.
 
     Args:

@@ -27,6 +27,7 @@ from functrans.arrays.operators import element, nested_elements
 from functrans.core.dispatch import Alias, Tracer, aval_of, bind, standing, within
 from functrans.core.source import here
 from functrans.core.state import open_traces
+from functrans.core.values import Array, Operand
 from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
 from functrans.plain.standins import StandIn, original_class
 from functrans.plain.unreadable import mark, unmark, unmarked
@@ -118,7 +119,7 @@ class Home:
         if self.tracer is not None:
             unmark(self.root, is_over=not self.trace.is_open)
 
-    def watch(self, notify: Any) -> None:
+    def watch(self, notify: Callable[..., Any]) -> None:
         """Call a method of an object when the memory becomes traced, if the object still exists."""
         many = len(self.watchers)
         if many >= _MANY_WATCHERS and not many & (many - 1):  # at powers of 2
@@ -320,11 +321,13 @@ class Buffer(np.ndarray):
             raise TypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))  # which may become traced in between
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Array | complex, **kwargs: object
+    ) -> Any:
         """Ufuncs: of the tracer where there is one, and into ``out=``."""
         return call_ufunc(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(self, func: Any, types: object, args: object, kwargs: object) -> Any:
         """NumPy's functions, as above."""
         target = TARGETS.get(func.__name__) if func.__module__ == "numpy" else None
         if target is not None:
@@ -335,12 +338,12 @@ class Buffer(np.ndarray):
         """As an ordinary array."""
         return settled(self).__reduce__()
 
-    def __deepcopy__(self, memo: Any) -> Any:
+    def __deepcopy__(self, memo: object) -> Any:
         """A buffer of its own."""
         return self.copy()
 
     @property
-    def _standing(self) -> Any:
+    def _standing(self) -> Array:
         """What operators of traced arrays take it for."""
         return settled(self)
 
@@ -481,7 +484,7 @@ def _property(name: str) -> property:
                 return result
         return getattr(tracer, name)
 
-    def put(self: Buffer, value: Any) -> None:
+    def put(self: Buffer, value: object) -> None:
         getattr(self, name)[...] = value
 
     return property(
@@ -493,12 +496,12 @@ def _method(name: str) -> Callable[..., Any]:
     plain = getattr(np.ndarray, name)
     place = _PLACES_OF_OUT.get(name, NEVER)
 
-    def computed(array: Any, *args: Any, **kwargs: Any) -> Any:
+    def computed(array: Array, *args: object, **kwargs: object) -> Any:
         if type(array) is np.ndarray and (holds_tracer(args) or holds_tracer(kwargs)):
             array = lifted(array)
         return getattr(array, name)(*args, **kwargs)
 
-    def method(self: Buffer, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Buffer, *args: object, **kwargs: bool) -> Any:
         if len(args) > place or "out" in kwargs:
             return call_settled(computed, (self, *args), kwargs, place + 1, name)
         tracer = self.traced()
@@ -560,7 +563,7 @@ _OF_BITS = frozenset(
 def _bits(name: str) -> Callable[..., Any]:
     plain = getattr(np.ndarray, name)
 
-    def method(self: Buffer, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Buffer, *args: object, **kwargs: object) -> Any:
         if self.traced() is not None:
             raise UnsupportedOperationError(
                 f"ndarray.{name} of an array that holds traced values{here()}: their bits are not "
@@ -652,12 +655,12 @@ def new_array(result: Any) -> Any:
     return result
 
 
-def run_through(value: Any) -> Any:
+def run_through(value: Array) -> Any:
     """The items of an iterator as a list, so that they can be looked at."""
     return list(value) if isinstance(value, Iterator) else value
 
 
-def settled_index(index: Any) -> Any:
+def settled_index(index: object) -> Any:
     """The same for an index, most of which hold no buffers."""
     return index if type(index) in (int, slice) else settled(index)
 
@@ -712,7 +715,7 @@ def _is_sole(result: Any, depth: int) -> bool:
     return sys.getrefcount(owner) <= limit
 
 
-def _references(result: Any, depth: int = 0) -> Any:
+def _references(result: object, depth: int = 0) -> int:
     """How often new arrays are held where ``_is_sole`` looks: by the same steps as there."""
     if type(result) is tuple:
         return next(_references(item, 1) for item in result)
@@ -758,12 +761,12 @@ def any_traced(values: Any) -> bool:
     )
 
 
-def lifted(array: Any) -> Any:
+def lifted(array: Operand) -> Any:
     """The numbers of a buffer that stays real, or of an array, as a tracer."""
     return open_traces.get()[-1].lift(np.array(settled(array)))
 
 
-def stored_in(out: Any, result: Any, where: Any, name: str) -> Any:
+def stored_in(out: Array, result: Array, where: bool, name: str) -> Any:
     """Write a result into ``out=``, and give that.
 
     Raises:

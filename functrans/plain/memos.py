@@ -56,29 +56,29 @@ class Memo:
         self.traces: set[Any] = set()
         self.ended: Any = None
 
-    def note(self, value: Any, replaced: Any) -> None:
+    def note(self, value: object, replaced: object) -> None:
         """Know the twin of a value."""
         self.values[id(value)] = value, replaced
         self.origins[id(replaced)] = replaced, value
 
-    def known(self, value: Any) -> Any:
+    def known(self, value: object) -> Any:
         """The twin of a value, or ``None``."""
         found = self.values.get(id(value))
         return found[1] if found is not None and found[0] is value else None
 
-    def origin(self, replaced: Any) -> Any:
+    def origin(self, replaced: object) -> Any:
         """The value that a twin stands for, or ``None``."""
         found = self.origins.get(id(replaced))
         return found[1] if found is not None and found[0] is replaced else None
 
-    def has_visited(self, container: Any) -> bool:
+    def has_visited(self, container: object) -> bool:
         """Whether what a container holds was given back already, which it is from now on."""
         if id(container) in self.visited:
             return True
         self.visited.add(id(container))
         return False
 
-    def share(self, container: Any) -> None:
+    def share(self, container: object) -> None:
         """Know that a container from outside is its own twin."""
         _, replaced = self.values.get(id(container), (container, container))
         self.origins.pop(id(replaced), None)

@@ -35,6 +35,7 @@ from functrans.arrays.operators import (
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, standing
 from functrans.core.source import here
+from functrans.core.values import Array, Operand
 from functrans.errors import ConcretizationError
 from functrans.passes.layouts import plain_value
 from functrans.passes.recording import RecordingTracer
@@ -83,11 +84,11 @@ def _traced(original: Callable[..., Any], own: Callable[..., Any]) -> Callable[.
     return call
 
 
-def _is_known_float(x: Any) -> bool:
+def _is_known_float(x: Operand) -> bool:
     return type(x) is RecordingTracer and type(x._value) is float
 
 
-def _known(value: Any) -> Any:
+def _known(value: object) -> Any:
     """Arguments with the plain numbers of traced ones; ``None`` where they are not known."""
     if isinstance(value, Tracer):
         plain = plain_value(value)
@@ -101,11 +102,11 @@ def _known(value: Any) -> Any:
     return value
 
 
-def _is_unknown(plain: Any, value: Any) -> bool:
+def _is_unknown(plain: Array, value: Array) -> bool:
     return plain is None and value is not None
 
 
-def _of_python(result: Any) -> Any:
+def _of_python(result: Operand) -> Any:
     """What a function of ``math`` or ``cmath`` gives: numbers of Python, traced or not."""
     if type(result) is RecordingTracer and not result.shape:
         return made_python_number(result)
@@ -121,7 +122,7 @@ _MAY_OVERFLOW = frozenset(
 )
 
 
-def _raise_as_python(original: Any, args: tuple[Any, ...], result: Any) -> None:
+def _raise_as_python(original: Callable[..., Any], args: tuple[Any, ...], result: Array) -> None:
     """Where a trace answers questions and code may catch errors: those that Python raises."""
     if not isinstance(result, Tracer) or result.dtype.kind != "f" or not has_answer(result):
         return
@@ -156,14 +157,14 @@ def _number(x: Any) -> Any:
     return python_number(x) if isinstance(x, Tracer) and not _is_known_float(x) else x
 
 
-def _of_numbers(function: Any) -> Callable[..., Any]:
+def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
     def apply(*args: Any) -> Any:
         return function(*map(_number, args))
 
     return apply
 
 
-def _log(x: Any, base: Any = None) -> Any:
+def _log(x: Array, base: object = None) -> Array:
     logarithm = fnp.log(_number(x))
     return logarithm if base is None else logarithm / fnp.log(_number(base))
 
@@ -187,29 +188,29 @@ def _isclose(a: Any, b: Any, *, rel_tol: Any = 1e-9, abs_tol: Any = 0.0) -> Any:
     return abs(a - b) <= fnp.maximum(rel_tol * fnp.maximum(abs(a), abs(b)), abs_tol)
 
 
-def _vector(values: Any) -> Any:
+def _vector(values: Any) -> Array:
     return fnp.asarray(list(values))
 
 
-def _fsum(values: Any) -> Any:
+def _fsum(values: object) -> Any:
     return fnp.sum(_vector(values))
 
 
-def _math_prod(values: Any, *, start: Any = 1) -> Any:
+def _math_prod(values: object, *, start: object = 1) -> Array:
     return fnp.prod(_vector(values)) * start
 
 
-def _dist(p: Any, q: Any) -> Any:
+def _dist(p: object, q: object) -> Any:
     return fnp.linalg.norm(_vector(p) - _vector(q))
 
 
-def _math_hypot(*coordinates: Any) -> Any:
+def _math_hypot(*coordinates: Array) -> Array:
     return (
         fnp.linalg.norm(_vector(coordinates)) if len(coordinates) > 2 else fnp.hypot(*coordinates)
     )
 
 
-def _sumprod(p: Any, q: Any) -> Any:
+def _sumprod(p: object, q: object) -> Any:
     return fnp.dot(_vector(p), _vector(q))
 
 
@@ -299,7 +300,7 @@ def _float(x: Any = 0.0, /) -> Any:
     return float(x)
 
 
-def _complex(*args: Any, **kwargs: Any) -> Any:
+def _complex(*args: Any, **kwargs: Any) -> Array | complex:
     """``complex(x, y)``, likewise."""
     parts = list(map(settled, (*args, *kwargs.values())))
     if any(map(is_traced_number, parts)):
@@ -308,7 +309,7 @@ def _complex(*args: Any, **kwargs: Any) -> Any:
     return complex(*args, **kwargs)
 
 
-def _type(*args: Any, **kwargs: Any) -> Any:
+def _type(*args: Any, **kwargs: object) -> Any:
     """``type(x)``: of an object from outside, the class by which twins know it."""
     if len(args) == 1 and not kwargs:
         value = args[0]
@@ -337,11 +338,11 @@ def _of_memory(kind: Any) -> Callable[..., Any]:
     return call
 
 
-def _extreme(original: Any, own: Any) -> Callable[..., Any]:
+def _extreme(original: Callable[..., Any], own: Callable[..., Any]) -> Callable[..., Any]:
     """``max`` or ``min``: of traced numbers, NumPy's, whose rule at ties is declared."""
 
     @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         values = settled(list(args[0]) if len(args) == 1 else list(args))
         is_traced = any(isinstance(x, Tracer) for x in values)
         if is_traced and kwargs.keys() <= {"default"} and not any(map(np.ndim, values)):
@@ -354,7 +355,7 @@ def _extreme(original: Any, own: Any) -> Callable[..., Any]:
     return call
 
 
-def _plain_kinds(kinds: Any) -> Any:
+def _plain_kinds(kinds: object) -> Any:
     if isinstance(kinds, tuple):
         return tuple(map(_plain_kinds, kinds))
     if isinstance(kinds, ScalarType):
@@ -365,13 +366,13 @@ def _plain_kinds(kinds: Any) -> Any:
     return kinds if hasattr(type(kinds), "__instancecheck__") else original_of(kinds)
 
 
-def _flat(kinds: Any) -> list[Any]:
+def _flat(kinds: object) -> list[Any]:
     if isinstance(kinds, tuple):
         return [kind for part in kinds for kind in _flat(part)]
     return [kinds]
 
 
-def _isinstance(value: Any, kinds: Any, /) -> bool:
+def _isinstance(value: Array | complex, kinds: Any, /) -> bool:
     """``isinstance``: traced values are of the classes that their values have."""
     kinds = _plain_kinds(kinds)
     if not isinstance(value, (Tracer, Buffer, MaskedSelection)):
@@ -386,12 +387,12 @@ def _isinstance(value: Any, kinds: Any, /) -> bool:
 _OF_PYTHON = frozenset({"builtins", "abc", "typing", "types", "functrans.plain.standins"})
 
 
-def _may_look(kind: Any) -> bool:
+def _may_look(kind: object) -> bool:
     """Whether a class answers for itself what its instances are, or is one of functrans."""
     return type(kind).__module__ not in _OF_PYTHON or kind.__module__.startswith("functrans.")
 
 
-def _hasattr(value: Any, name: str, /) -> bool:
+def _hasattr(value: Array, name: str, /) -> bool:
     """``hasattr``, likewise."""
     return hasattr(exemplar(value), name)
 
@@ -399,7 +400,7 @@ def _hasattr(value: Any, name: str, /) -> bool:
 _missing = object()
 
 
-def _getattr(value: Any, name: str, default: Any = _missing, /) -> Any:
+def _getattr(value: object, name: str, default: Any = _missing, /) -> Callable[..., Any]:
     """``getattr``, likewise."""
     if isinstance(value, Tracer) and not hasattr(exemplar(value), name):
         value = exemplar(value)
@@ -418,7 +419,7 @@ def _text(function: Any) -> Callable[..., Any]:
     return call
 
 
-def _is_traced_inside(value: Any) -> bool:
+def _is_traced_inside(value: object) -> bool:
     return holds_tracer(settled(value))
 
 
@@ -443,14 +444,14 @@ def _print(*args: Any, **kwargs: Any) -> None:
     print(*[_printed(settled(x)) if _is_traced_inside(x) else x for x in args], **kwargs)
 
 
-def _printed(value: Any) -> Any:
+def _printed(value: object) -> Any:
     try:
         return _shown(value)
     except ConcretizationError:
         return repr(value)
 
 
-def _issubclass(cls: Any, kinds: Any, /) -> bool:
+def _issubclass(cls: Any, kinds: object, /) -> bool:
     return issubclass(_plain_kinds(cls), _plain_kinds(kinds))
 
 
@@ -459,7 +460,7 @@ def _map(function: Any, *iterables: Any) -> Any:
     return map(_CALLED.get(function, function) if _is_hashable(function) else function, *iterables)
 
 
-def _is_hashable(value: Any) -> bool:
+def _is_hashable(value: object) -> bool:
     return type(value).__hash__ is not None
 
 
@@ -481,7 +482,7 @@ def _import(
     return twin(_python_import(name, globals, locals, fromlist, level))
 
 
-def _super(cls: Any, *args: Any) -> Any:
+def _super(cls: Any, *args: object) -> Any:
     """``super``: of the twin of a class, where an object is of it."""
     kind = args[0] if args and isinstance(args[0], type) else type(args[0]) if args else cls
     original = original_of(cls)
@@ -544,7 +545,7 @@ _VALUES = (
 _OF_STRUCT = ("pack", "pack_into", "unpack", "unpack_from", "iter_unpack")
 
 
-def _build_class(*args: Any, **kwargs: Any) -> Any:
+def _build_class(*args: object, **kwargs: object) -> Any:
     result = builtins.__build_class__(*map(original_class, args), **kwargs)
     made_by_twins.add(result)
     return result

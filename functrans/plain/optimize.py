@@ -27,6 +27,7 @@ import functrans.scipy.linalg
 import functrans.scipy.optimize as own
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array, Operand
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.plain.implicit import (
     bounds_class,
@@ -61,7 +62,10 @@ def _library() -> Any:
 
 
 def _solver(
-    name: str, finish: Finish, staged: Any = None, later: Callable[[Given], Any] | None = None
+    name: str,
+    finish: Finish,
+    staged: Callable[..., Any] | None = None,
+    later: Callable[[Given], Any] | None = None,
 ) -> Callable[..., Any]:
     """The twin of a solver: SciPy's on values, then the derivatives of what it gives.
 
@@ -75,7 +79,7 @@ def _solver(
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         args, kwargs = settled(args), settled(kwargs)
         bound = signature.bind(*args, **kwargs)
         try:
@@ -127,17 +131,17 @@ def _function(a: Given, name: str) -> Callable[[Any], Any]:
     return lambda x: settled(function(x, *args))
 
 
-def _vector_function(a: Given, name: str, shape: Any, has_jac: bool = False) -> Any:
+def _vector_function(a: Given, name: str, shape: tuple[int, ...], has_jac: bool = False) -> Any:
     function = _function(a, name)
 
-    def flat(v: Any) -> Any:
+    def flat(v: Array) -> Any:
         result = function(v.reshape(shape))
         return vector_of(result[0] if has_jac else result)
 
     return flat
 
 
-def _is_traced(value: Any) -> bool:
+def _is_traced(value: Array) -> bool:
     return isinstance(value, Tracer)
 
 
@@ -175,7 +179,7 @@ def _result_class() -> Any:
     return TracedResult
 
 
-def _result(plain: Any, **traced: Any) -> Any:
+def _result(plain: Any, **traced: Array) -> Any:
     """A result of SciPy's with fields that are traced."""
     names = list(plain.keys())
     kept = {name: plain[name] for name in names if name in _LASTING}
@@ -268,7 +272,7 @@ def _minimize_later(a: Given) -> Any:
     return _later_result(x=x, fun=objective(own)(x))
 
 
-def _later_result(**fields: Any) -> Any:
+def _later_result(**fields: object) -> Any:
     """A result of which only these fields are known while the program is staged."""
     result = _result_class()(**{name: given(x) for name, x in fields.items()})
     object.__setattr__(result, "hidden", _LASTING | {"jac", "hess", "hess_inv"})
@@ -278,7 +282,7 @@ def _later_result(**fields: Any) -> Any:
 # minima -----------------------------------------------------------------------------------------
 
 
-def _refuse_constraints(name: str, constraints: Any) -> None:
+def _refuse_constraints(name: str, constraints: tuple[Any, ...]) -> None:
     """Refuse constraints other than bounds."""
     if not (isinstance(constraints, (tuple, list)) and not constraints):
         raise UnsupportedOperationError(
@@ -288,7 +292,9 @@ def _refuse_constraints(name: str, constraints: Any) -> None:
         )
 
 
-def _at_minimum(name: str, result: Any, objective: Any, lower: Any, upper: Any) -> Any:
+def _at_minimum(
+    name: str, result: Any, objective: Callable[..., Any], lower: object, upper: object
+) -> Any:
     """A result with the derivatives of a minimum."""
     plain = np.asarray(result.x, np.float64)
     shape = plain.shape
@@ -321,7 +327,7 @@ def _minimize(a: Given, result: Any) -> Any:
     return _at_minimum("minimize", result, objective, lower, upper)
 
 
-def _constraints_traced(constraints: Any, x: np.ndarray) -> bool:
+def _constraints_traced(constraints: object, x: np.ndarray) -> bool:
     """Whether the constraints refer to traced values."""
     several = constraints if isinstance(constraints, (tuple, list)) else [constraints]
     for each in several:
@@ -336,7 +342,7 @@ def _constraints_traced(constraints: Any, x: np.ndarray) -> bool:
     return False
 
 
-def _minimize_scalar(a: Given, result: Any) -> Any:
+def _minimize_scalar(a: Given, result: object) -> Any:
     bounds = a["bounds"]
     lower, upper = (None, None) if bounds is None else bounds_of([bounds], 1)
     return _at_minimum("minimize_scalar", result, _function(a, "fun"), lower, upper)
@@ -361,7 +367,7 @@ def _global(name: str) -> Finish:
 def _only_point(name: str, function: str, bounds: Callable[[Given], Any]) -> Finish:
     """A minimiser that gives the point alone."""
 
-    def finish(a: Given, result: Any) -> Any:
+    def finish(a: Given, result: object) -> Any:
         point = result[0] if isinstance(result, tuple) else result
         plain = np.asarray(point, np.float64)
         objective = _function(a, function)
@@ -410,10 +416,10 @@ def _least_squares(a: Given, result: Any) -> Any:
     function, args = a["fun"], _further(a["args"])
     loss, scale = a["loss"], settled(a["f_scale"])
 
-    def residuals(x: Any) -> Any:
+    def residuals(x: Array) -> Any:
         return vector_of(function(x, *args, **kwargs))
 
-    def cost(x: Any) -> Any:
+    def cost(x: Array) -> Any:
         z = (residuals(x) / scale) ** 2
         rho = array_of(loss(z))[0] if callable(loss) else _losses()[loss](z)
         return 0.5 * scale**2 * fnp.sum(rho)
@@ -433,7 +439,7 @@ def _least_squares(a: Given, result: Any) -> Any:
 def _linear_least_squares(a: Given, result: Any) -> Any:
     matrix, b = a["A"], array_of(a["b"])
 
-    def residuals(x: Any) -> Any:
+    def residuals(x: Array) -> Any:
         return matrix @ x - b
 
     plain = np.asarray(result.x)
@@ -450,7 +456,7 @@ def _linear_least_squares(a: Given, result: Any) -> Any:
 def _nnls(a: Given, result: Any) -> Any:
     matrix, b = array_of(a["A"]), array_of(a["b"])
 
-    def cost(v: Any) -> Any:
+    def cost(v: Array) -> Any:
         return 0.5 * fnp.sum((matrix @ v - b) ** 2)
 
     x = minimum("scipy.optimize.nnls", cost, result[0], np.zeros(len(result[0])), None)
@@ -463,7 +469,7 @@ def _sum_of_squares(name: str, residuals: Any, plain: Any, lower: Any, upper: An
     )
 
 
-def _inverse_of_normal(residuals: Any, x: Any) -> Any:
+def _inverse_of_normal(residuals: Any, x: Operand) -> Any:
     jac = jacfwd(residuals)(x)
     return np.linalg.inv(jac.T @ jac)
 
@@ -516,7 +522,9 @@ def _curve_fit(a: Given, result: Any) -> Any:
 # roots ------------------------------------------------------------------------------------------
 
 
-def _at_root(name: str, residual: Any, plain: np.ndarray, is_elementwise: bool = False) -> Any:
+def _at_root(
+    name: str, residual: Callable[..., Any], plain: np.ndarray, is_elementwise: bool = False
+) -> Array:
     """A root, with derivatives, of the shape of the plain one."""
     if plain.dtype.kind == "c":
         if not _is_traced(residual(plain.reshape(-1))):
@@ -544,7 +552,7 @@ def _root(a: Given, result: Any) -> Any:
 
 
 def _system(name: str, function: str) -> Finish:
-    def finish(a: Given, result: Any) -> Any:
+    def finish(a: Given, result: Array) -> Any:
         has_info = isinstance(result, tuple)
         plain = np.asarray(result[0] if has_info else result)
         residual = _vector_function(a, function, plain.shape)
@@ -588,7 +596,7 @@ def _root_scalar(a: Given, result: Any) -> Any:
     return result
 
 
-def _fixed_point(a: Given, result: Any) -> Any:
+def _fixed_point(a: Given, result: object) -> Any:
     plain = np.asarray(result)
     function = _vector_function(a, "func", plain.shape)
     x = _at_root("fixed_point", lambda v: function(v) - v, plain)
@@ -607,7 +615,7 @@ def _staged(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A solver that is a program itself, with those arguments that it shares with SciPy's."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         bound = inspect.signature(getattr(_library(), name)).bind(*args, **kwargs)
         bound.apply_defaults()
         names = inspect.signature(function).parameters

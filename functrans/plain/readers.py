@@ -57,14 +57,14 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is given traced values in place of arrays that hold some."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         return function(*map(as_read, args), **{key: as_read(x) for key, x in kwargs.items()})
 
     return call
 
 
 def _making(cls: type) -> Callable[..., Any]:
-    def make(*args: Any, **kwargs: Any) -> Any:
+    def make(*args: object, **kwargs: object) -> Any:
         return cls(*map(_argument, args), **{key: _argument(x) for key, x in kwargs.items()})
 
     return make
@@ -82,13 +82,13 @@ def _argument(value: Any) -> Any:
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         return as_read(function(*args, **kwargs))
 
     return call
 
 
-def _member(value: Any) -> Any:
+def _member(value: object) -> Any:
     """A function among the attributes of a class: class methods, methods called on the class."""
     return reading(value) if isinstance(value, _FUNCTIONS) else value
 

@@ -57,7 +57,7 @@ class _Series:
                 if getattr(self, name).shape != (2,):
                     raise ValueError(f"{name.capitalize()} has wrong number of elements.{here()}")
 
-    def _get_coefficients(self, other: Any) -> Any:
+    def _get_coefficients(self, other: object) -> Any:
         """The coefficients of another series of the same kind."""
         if isinstance(other, self.kind) and not isinstance(other, _Series):
             other = type(self)(other.coef, other.domain, other.window, other.symbol)
@@ -73,7 +73,7 @@ class _Series:
         off, scl = self.mapparms()  # type: ignore[attr-defined]  # of NumPy's class
         return self._val(off + scl * fnp.asarray(settled(arg)), self.coef)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         """By a number."""
         return type(self)(self.coef / settled(other), self.domain, self.window, self.symbol)
 
@@ -100,7 +100,7 @@ _FUNCTIONS = ("add", "sub", "mul", "div", "pow", "val", "int", "der", "fit", "ro
 _OPERATORS = ("add", "sub", "mul", "floordiv", "mod", "divmod")
 
 
-def _traced(kind: Any, module: Any, prefix: str) -> Any:
+def _traced(kind: Any, module: object, prefix: str) -> Any:
     """The class of one basis for traced coefficients."""
     names: dict[str, Any] = {"kind": kind, "__doc__": kind.__doc__}
     names.update({f"_{n}": staticmethod(getattr(module, prefix + n)) for n in _FUNCTIONS})
@@ -117,10 +117,10 @@ def _call(kind: Any, traced: Any) -> Callable[..., Any]:
     return call
 
 
-def _member(kind: Any, traced: Any) -> Callable[[Any], Any]:
+def _member(kind: object, traced: object) -> Callable[[Any], Any]:
     """Class methods, as ``fit``: of traced values, those of the class of traced series."""
 
-    def member(value: Any) -> Any:
+    def member(value: object) -> Any:
         if type(value) is types.MethodType and value.__self__ is kind:
             other = getattr(traced, value.__name__)
             return functools.wraps(value)(_call(value, other))

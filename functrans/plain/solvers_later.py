@@ -25,6 +25,7 @@ from functrans.control.callbacks import pure_callback
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.values import Operand
 from functrans.jitted.forks import forked
 from functrans.passes.evaluate import evaluate
 from functrans.plain.memory import settled
@@ -34,7 +35,7 @@ from functrans.transforms.jacobian import jacfwd
 Functions = Mapping[str, Callable[[Any], Any]]
 
 
-def _run(jaxpr: Jaxpr, treedef: Any, held: list[Any], v: Any) -> Any:
+def _run(jaxpr: Jaxpr, treedef: Any, held: list[Any], v: Operand) -> Any:
     """The result of a program of what a function refers to and of its argument."""
     return tree.unflatten(treedef, evaluate(jaxpr, [*held, v]))
 
@@ -44,7 +45,7 @@ def solved_later(
     functions: Functions,
     condition: Callable[[Functions], Callable[[Any], Any]],
     solve: Callable[[Functions, np.ndarray], Any],
-    start: Any,
+    start: object,
 ) -> tuple[Any, Functions]:
     """A solution as a part of the program that is staged.
 
@@ -83,18 +84,18 @@ def solved_later(
             place += n
         return own
 
-    def call(start: Any, *values: Any) -> Any:
+    def call(start: Any, *values: object) -> Any:
         plain = {
             name: lambda v, own=own: own(np.asarray(v, aval.dtype))
             for name, own in rebuilt(values).items()
         }
         return np.asarray(solve(plain, np.array(start)), aval.dtype).reshape(aval.shape)
 
-    def search(_: Any, start: Any) -> Any:
+    def search(_: object, start: object) -> Any:
         like = ShapeDtypeStruct(aval.shape, aval.dtype)
         return pure_callback(call, like, start, *held, vmap_method="sequential")
 
-    def tangent(g: Any, y: Any) -> Any:
+    def tangent(g: Any, y: Operand) -> Any:
         return np.linalg.solve(jacfwd(g)(fnp.zeros_like(y)), y)
 
     own = rebuilt(held)

@@ -58,11 +58,11 @@ class StandIn(type):
         value = getattr(original_class(cls), name)
         return _own(cls, _MEMBER)(value) if callable(value) else value
 
-    def __setattr__(cls, name: str, value: Any) -> None:
+    def __setattr__(cls, name: str, value: object) -> None:
         """Written to the original."""
         setattr(original_class(cls), name, value)
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         """As the original; traced values are of the classes that their values have."""
         original = original_class(cls)
         return isinstance(instance, original) or isinstance(_exemplar[0](instance), original)

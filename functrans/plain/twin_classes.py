@@ -108,7 +108,7 @@ def _told_by_numpy(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that NumPy calls with its function, which is what its name is in twins."""
 
     @functools.wraps(method)
-    def call(self: Any, function: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any, function: object, *args: object, **kwargs: object) -> Any:
         return method(self, twin(function), *args, **kwargs)
 
     return call
@@ -128,7 +128,7 @@ def give_back_members(cls: type, members: dict[str, Any]) -> None:
             delattr(own, name)
 
 
-def _is_same(self: Any, other: object) -> Any:
+def _is_same(self: Any, other: object) -> bool:
     return True if origin_of(self) is origin_of(other) else NotImplemented
 
 
@@ -140,7 +140,7 @@ _OF_OBJECTS: dict[str, Any] = {"__eq__": _is_same, "__hash__": _hash}
 """What every class has of ``object``: objects from outside and their twins are the same."""
 
 
-def _inherited(cls: type, name: str) -> Any:
+def _inherited(cls: type, name: str) -> Callable[..., Any]:
     """What the twin of a class inherits under one of these names."""
     owner = next(base for base in cls.__mro__ if name in base.__dict__)
     return _OF_OBJECTS[name] if owner is object else twin_class(owner).__dict__[name]
@@ -149,7 +149,7 @@ def _inherited(cls: type, name: str) -> Any:
 class _Hookless:
     """A first base of a class that is being made, so that no hook for subclasses runs."""
 
-    def __init_subclass__(cls, **_: Any) -> None:
+    def __init_subclass__(cls, **_: object) -> None:
         """Nothing."""
 
 
@@ -214,7 +214,7 @@ def _hash_of_class(cls: type) -> int:
     return type.__hash__(original_of(cls))
 
 
-def _has_instance(cls: type, instance: Any) -> bool:
+def _has_instance(cls: type, instance: object) -> bool:
     return type.__instancecheck__(cls, instance) or _has_subclass(cls, type(instance))
 
 
@@ -283,7 +283,7 @@ def _member(value: Any) -> Any:
 # objects ------------------------------------------------------------------------------------------
 
 
-def twin_object(value: Any) -> Any:
+def twin_object(value: object) -> Any:
     """An object that shares the attributes of another one, whose class is the twin of its class."""
     cls = type(value)
     if ORIGINAL in cls.__dict__ or cls.__module__ == "builtins":
@@ -333,7 +333,9 @@ def slots_of(cls: type) -> list[Any]:
     ]
 
 
-def _write_slots(slots: list[Any], target: Any, source: Any, change: Callable[[Any], Any]) -> None:
+def _write_slots(
+    slots: list[Any], target: object, source: object, change: Callable[[Any], Any]
+) -> None:
     """Let an object have in its slots what another one has, changed where it is something else."""
     for slot in slots:
         if not _holds(slot, source):
@@ -359,7 +361,7 @@ def give_back_slots(memo: Memo) -> None:
         _write_slots(slots_of(type(value)), value, own, given_back)
 
 
-def change_attributes(value: Any, change: Callable[[Any], Any]) -> None:
+def change_attributes(value: object, change: Callable[[Any], Any]) -> None:
     """Change what an object of a user's class holds, in its dictionary and its slots.
 
     Args:
@@ -376,7 +378,7 @@ def change_attributes(value: Any, change: Callable[[Any], Any]) -> None:
                 slot.__set__(value, new)
 
 
-def _of_outside(read: Callable[[Any, str], Any]) -> Any:
+def _of_outside(read: Callable[[Any, str], Any]) -> Callable[..., Any]:
     """How a twin of a class reads attributes: what objects from outside hold are twins, too.
 
     Args:
@@ -402,10 +404,10 @@ class _DispatchingMethod(functools.singledispatchmethod):  # type: ignore[type-a
     def __init__(self, method: Any) -> None:
         self.dispatcher, self.func = method.dispatcher, method.func
 
-    def __get__(self, instance: Any, cls: Any = None) -> Any:
+    def __get__(self, instance: object, cls: Any = None) -> Any:
         """The method, bound."""
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: object) -> Any:
             found = self.dispatcher.dispatch(original_of(class_of(args[0])))
             return _member(found).__get__(instance, cls)(*args, **kwargs)
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from functrans.core.caching import Recent, listed
 from functrans.core.dispatch import Tracer
+from functrans.core.values import Array, Operand
 from functrans.plain.decide import is_single_dispatch
 from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.marked import (
@@ -52,7 +53,7 @@ _LASTING = (types.ModuleType, types.BuiltinFunctionType, np.ufunc)
 """Kinds of values whose twins stay right as long as the name has the same value."""
 
 
-def _is_lasting(value: Any, replaced: Any) -> bool:
+def _is_lasting(value: object, replaced: object) -> bool:
     """Whether the twin of a value is the same in the next call, and holds nothing of this one.
 
     That of a function is if it is kept: without closure, defaults and attributes. That of a class
@@ -99,7 +100,7 @@ class Names(dict[str, Any]):
             self[name] = replaced
         return replaced
 
-    def stand_in(self, value: Any) -> Any:
+    def stand_in(self, value: object) -> Any:
         """What stands for a value in these functions."""
         return twin(value)
 
@@ -187,19 +188,19 @@ _table: dict[int, tuple[Any, Any]] = {}
 _reverse: dict[int, tuple[Any, Any]] = {}
 
 
-def register(original: Any, replacement: Any) -> None:
+def register(original: object, replacement: object) -> None:
     """Let a value stand for an object of a library, by identity."""
     _table[id(original)] = original, replacement
     _reverse[id(replacement)] = replacement, original
 
 
-def registered(value: Any) -> Any:
+def registered(value: object) -> Any:
     """What stands for an object of a library, or ``None``."""
     found = _table.get(id(value))
     return found[1] if found is not None and found[0] is value else None
 
 
-def twin(value: Any) -> Any:
+def twin(value: object) -> Any:
     """What stands for a value from outside inside of a twin."""
     kind = type(value)
     if kind in ATOMS or isinstance(value, Tracer):
@@ -246,7 +247,7 @@ def _library_maker(kind: type) -> Callable[[Any], Any] | None:
     return None
 
 
-def original_of(value: Any) -> Any:
+def original_of(value: object) -> Any:
     """The value that a twin stands for; others are themselves."""
     found = _reverse.get(id(value))
     if found is not None and found[0] is value:
@@ -259,19 +260,19 @@ def original_of(value: Any) -> Any:
     return value
 
 
-def origin_of(value: Any) -> Any:
+def origin_of(value: object) -> Any:
     """The value from outside that a twin of this call stands for; others are themselves."""
     known = memo_of_call.get()
     origin = known.origin(value) if known is not None and type(value) not in ATOMS else None
     return value if origin is None else origin
 
 
-def identity_of(value: Any) -> int:
+def identity_of(value: object) -> int:
     """The identity of the value from outside that another one stands for."""
     return id(original_of(origin_of(value)))
 
 
-def given_back(value: Any) -> Any:
+def given_back(value: object) -> Any:
     """A value of a twin as the world outside gets it: arrays, functions and classes as they were.
 
     Objects of twins of classes become objects of the classes.
@@ -320,7 +321,7 @@ givers: dict[type, Callable[[Any], Any]] = {}
 """How values of a type that hold others are given back."""
 
 
-def _give_method(method: types.MethodType) -> Any:
+def _give_method(method: types.MethodType) -> Callable[..., Any]:
     function, owner = given_back(method.__func__), given_back(method.__self__)
     is_same = function is method.__func__ and owner is method.__self__
     return method if is_same else types.MethodType(function, owner)
@@ -335,7 +336,7 @@ def _give_partial(value: functools.partial[Any]) -> Any:
     return functools.partial(new[0], *new[1:n], **dict(zip(value.keywords, new[n:], strict=True)))
 
 
-def _give_function(function: types.FunctionType) -> Any:
+def _give_function(function: types.FunctionType) -> Callable[..., Any]:
     """A function of the world: the original, or for one that was made in a twin one like it."""
     original = original_of(function)
     if original is not function or not is_twin(function) or memo().of_result:
@@ -359,7 +360,7 @@ def _give_function(function: types.FunctionType) -> Any:
     return result
 
 
-def _outer_cell(cell: Any) -> Any:
+def _outer_cell(cell: object) -> Any:
     """The cell of the world that a cell is a twin of; others are themselves."""
     return next((outer for outer, own, _ in memo().cells.values() if own is cell), cell)
 
@@ -373,7 +374,7 @@ givers.update(
 )
 
 
-def plain_number(value: Any) -> Any:
+def plain_number(value: Operand) -> Any:
     """What a traced value is when its trace has ended: what it stood for, if that is known."""
     plain = getattr(value, "_value", None)
     if plain is None:
@@ -388,7 +389,7 @@ def is_of_twin(kind: type) -> bool:
     return ORIGINAL in kind.__dict__
 
 
-def _noted(value: Any) -> Any:
+def _noted(value: Operand) -> Any:
     """A value that is given back; if it is traced, its trace is to end first."""
     known = memo()
     if isinstance(value, Tracer) and value._trace.is_open and not known.of_result:
@@ -436,12 +437,12 @@ def is_laid_out_plainly(cls: type) -> bool:
 _originals: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
-def is_twin(function: Any) -> bool:
+def is_twin(function: object) -> bool:
     """Whether a function is a twin, or was made by one."""
     return type(getattr(function, "__globals__", None)) is Names
 
 
-def twin_function(function: types.FunctionType) -> Any:
+def twin_function(function: types.FunctionType) -> Callable[..., Any]:
     """A function of the same code whose names are resolved to twins."""
     if is_twin(function):
         return function
@@ -468,7 +469,7 @@ def _state_of(function: types.FunctionType) -> tuple[Any, ...]:
     return function.__code__, function.__defaults__, function.__kwdefaults__
 
 
-def _kept(function: types.FunctionType) -> Any:
+def _kept(function: types.FunctionType) -> Callable[..., Any] | None:
     """The twin of a function that was made in another call, if it is the same now."""
     found = view_of_globals(function.__globals__).functions.get(function)
     if found is None or function.__dict__:
@@ -487,7 +488,7 @@ def _holds_constants(function: types.FunctionType) -> bool:
     )
 
 
-def _twin_wrapper(function: types.FunctionType) -> Any:
+def _twin_wrapper(function: types.FunctionType) -> Callable[..., Any]:
     """A library's function around a user's (``contextmanager``): the same around its twin."""
     if not function.__closure__ or not hasattr(function, "__wrapped__"):
         return function
@@ -512,7 +513,7 @@ def _twin_dispatcher(function: Any) -> Any:
     return call
 
 
-def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
+def _copied(function: types.FunctionType, names: dict[str, Any]) -> Callable[..., Any]:
     """A function with other globals, whose closure and defaults are twins."""
     code = function.__code__
     if type(names) is Names:
@@ -537,14 +538,14 @@ def _copied(function: types.FunctionType, names: dict[str, Any]) -> Any:
     return result
 
 
-def _stays(name: str, cell: Any) -> bool:
+def _stays(name: str, cell: object) -> bool:
     """Whether a cell is that of a class whose twin is a subclass of it."""
     return name == "__class__" and not (
         isinstance(contents(cell), type) and is_beside(contents(cell))
     )
 
 
-def _twin_cell(cell: Any) -> Any:
+def _twin_cell(cell: object) -> Any:
     """The one twin of a closure's cell during a call; the cell itself where a number stands."""
     known = memo().cells.get(id(cell))
     if known is not None:
@@ -585,7 +586,7 @@ def contents(cell: Any) -> Any:
 # other values -------------------------------------------------------------------------------------
 
 
-def _twin_method(method: types.MethodType) -> Any:
+def _twin_method(method: types.MethodType) -> Callable[..., Any]:
     function, owner = twin(method.__func__), twin(method.__self__)
     if function is method.__func__ and owner is method.__self__:
         return method
@@ -605,7 +606,7 @@ def _twin_cached(value: Any) -> Any:
     inner = twin(value.__wrapped__)
 
     @functools.wraps(value)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: Any) -> Any:
         args, kwargs = settled(args), settled(kwargs)
         if holds_tracer(args) or holds_tracer(kwargs):
             return inner(*args, **kwargs)
@@ -617,7 +618,7 @@ def _twin_cached(value: Any) -> Any:
     return call
 
 
-def _twin_array(value: np.ndarray) -> Any:
+def _twin_array(value: np.ndarray) -> Array:
     return (
         outside(value)
         if value.dtype.kind in (BUFFER_KINDS if value.ndim else PLAIN_KINDS)
@@ -645,7 +646,7 @@ class UserModule:
         except KeyError:
             return twin(getattr(module, name))
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         """Written to the module itself."""
         setattr(self.__dict__["__original__"], name, given_back(value))
 

@@ -23,6 +23,7 @@ import numpy as np
 from functrans.core.avals import shape_text
 from functrans.core.jaxpr import Equation, Literal, subjaxprs
 from functrans.core.source import Captured, capture, resolve
+from functrans.core.values import Array
 from functrans.errors import (
     ConcretizationError,
     FunctransError,
@@ -128,7 +129,7 @@ def unmarked(array: np.ndarray) -> np.ndarray:
 _NAN = float("nan")
 
 
-def _fill(array: np.ndarray, value: Any) -> None:
+def _fill(array: np.ndarray, value: Array | complex) -> None:
     if array.dtype.kind == "c":
         array.imag[...] = value
         array = array.real
@@ -197,7 +198,7 @@ def explain(error: Exception) -> None:
         )
 
 
-def _number_in(value: Any) -> int | None:
+def _number_in(value: Array | complex | None) -> int | None:
     """The number of a mark in an array or a number; ``None`` if there is none."""
     kind = type(value)
     if kind is float or kind is np.float64:

@@ -6,6 +6,7 @@ Layer: ``plain`` (first module).
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from functrans.core.caching import remembered
@@ -21,7 +22,7 @@ def is_user_module(name: Any) -> bool:
     return top == "__main__" or (top not in LIBRARIES and top not in sys.stdlib_module_names)
 
 
-def is_user_function(function: Any) -> bool:
+def is_user_function(function: Callable[..., Any]) -> bool:
     """Whether a function is user code; examples in docstrings are, whose names they see or not."""
     if function.__code__.co_filename.startswith("<doctest"):
         return True

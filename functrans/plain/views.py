@@ -15,6 +15,7 @@ import numpy as np
 
 from functrans.arrays.operators import register_view
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.movement import concatenate
@@ -26,7 +27,7 @@ def memory_address(array: np.ndarray) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def view_of(root: np.ndarray, base: Any, array: np.ndarray) -> Any:
+def view_of(root: np.ndarray, base: Array, array: np.ndarray) -> Array:
     """The tracer of a view.
 
     Args:
@@ -53,7 +54,9 @@ def view_of(root: np.ndarray, base: Any, array: np.ndarray) -> Any:
     return whole.imag if behind else whole.real
 
 
-def _view_at(root: np.ndarray, base: Any, start: int, shape: Any, strides: Any) -> Any:
+def _view_at(
+    root: np.ndarray, base: Array, start: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> Array:
     """The same for a view of the dtype of the memory, by its offset in bytes."""
     if not start and shape == root.shape and strides == root.strides:
         return base
@@ -80,7 +83,7 @@ def _is_dense(shape: Any, strides: Any, itemsize: int) -> bool:
     return True
 
 
-def _reshaped(base: Any, shape: Any) -> Any:
+def _reshaped(base: Any, shape: Any) -> Array:
     """All elements of a traced array in another shape."""
     return register_view(
         base,
@@ -90,11 +93,11 @@ def _reshaped(base: Any, shape: Any) -> Any:
     )
 
 
-def first_and(base: Any, n: int, rest: Any) -> Any:
+def first_and(base: Any, n: int, rest: object) -> Any:
     """A view of the first elements of a traced vector, with others behind that are not in it."""
     index = (np.arange(n),)
 
-    def read(base: Any) -> Any:
+    def read(base: object) -> Any:
         return concatenate([gather(base, index, (0,)), rest])
 
     return register_view(

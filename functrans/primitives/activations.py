@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from functrans.core.dispatch import bind, shape_of
+from functrans.core.values import Array, Operand
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import real
 from functrans.primitives.reduction import reduce_max
@@ -19,17 +20,17 @@ from functrans.primitives.structural import kept_shape, reduce_sum, reshape, sto
 from functrans.primitives.torch_elementwise import expm1_below
 
 
-def leaky_relu(x: Any, slope: Any) -> Any:
+def leaky_relu(x: Any, slope: object) -> Array:
     """``x`` above 0, ``slope * x`` elsewhere; the derivative at 0 is ``slope``."""
     return ew.where(x > 0, x, x * slope)
 
 
-def elu(x: Any, alpha: Any, scale: Any, rate: Any) -> Any:
+def elu(x: Any, alpha: Any, scale: object, rate: object) -> Array:
     """``scale * x`` above 0, ``alpha * scale * expm1(rate * x)`` elsewhere."""
     return ew.where(x > 0, x * scale, expm1_below(x, rate) * (alpha * scale))
 
 
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: Any) -> Array:
     """``log(1 - exp(-x))`` for positive ``x``: each form where it does not cancel.
 
     Source: Mächler, Accurately Computing log(1 - exp(-|a|)), R package Rmpfr (2012).
@@ -39,7 +40,7 @@ def log1mexp(x: Any) -> Any:
     return ew.where(is_near, near, ew.log1p(-ew.exp(-ew.where(is_near, ew.LN2, x))))
 
 
-def top(x: Any, axes: tuple[int, ...]) -> Any:
+def top(x: Operand, axes: tuple[int, ...]) -> Any:
     """The largest (real part) over axes, which is taken off before exponentials.
 
     It cancels, and counts as a constant.
@@ -47,12 +48,12 @@ def top(x: Any, axes: tuple[int, ...]) -> Any:
     return reduce_max(bind(stop_gradient_p, real(x))[0], axes)
 
 
-def _beside(reduced: Any, x: Any, axes: tuple[int, ...]) -> Any:
+def _beside(reduced: Array, x: Array | complex, axes: tuple[int, ...]) -> Any:
     """A result of a reduction that broadcasts with the operand."""
     return reshape(reduced, kept_shape(shape_of(x), axes))
 
 
-def softmax(x: Any, axes: tuple[int, ...]) -> Any:
+def softmax(x: Array | complex, axes: tuple[int, ...]) -> Any:
     """Exponentials divided by their sum over axes."""
     if not all(shape_of(x)):  # no maximum
         return x
@@ -60,7 +61,7 @@ def softmax(x: Any, axes: tuple[int, ...]) -> Any:
     return weights / _beside(reduce_sum(weights, axes), x, axes)
 
 
-def log_softmax(x: Any, axes: tuple[int, ...]) -> Any:
+def log_softmax(x: Array | complex, axes: tuple[int, ...]) -> Any:
     """Logarithm of the softmax over axes."""
     if not all(shape_of(x)):
         return x

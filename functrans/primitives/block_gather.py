@@ -145,7 +145,7 @@ def _repeating(index: np.ndarray, period: int, shortest: int) -> Iterator[tuple[
 # the rules --------------------------------------------------------------------------------------
 
 
-def _impl(x: Any, index: Any, **_: Any) -> tuple[Any, ...]:
+def _impl(x: Any, index: object, **_: object) -> tuple[Any, ...]:
     return (read_at(x, (index,), (0,), "raise"),)
 
 
@@ -169,7 +169,7 @@ def _abstract_eval(
     return (ShapedArray(index.shape, x.dtype),)
 
 
-def _check(x: ShapedArray, index: ShapedArray, **_: Any) -> None:
+def _check(x: ShapedArray, index: ShapedArray, **_: object) -> None:
     """Offsets are not looked at when it runs: they must be made from the indices themselves."""
     raise ValueError("gather_blocks is made when a program is planned, from indices that are known")
 
@@ -180,7 +180,7 @@ def _transpose(cts: Any, operands: Any, **_: Any) -> tuple[Any, ...]:
     return (bind(accumulate_p, cts[0], index, **params)[0], None)
 
 
-def _batch(size: int, operands: Any, dims: Any, **_: Any) -> tuple[Any, Any]:
+def _batch(size: int, operands: object, dims: object, **_: object) -> tuple[Any, Any]:
     """The rule of ``gather``: elements of a block are no neighbours any more."""
     rule: Any = gather_p.batch
     batched: tuple[Any, Any] = rule(size, operands, dims, axes=(0,), mode="raise")

@@ -10,6 +10,7 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray, Zero
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.primitive import Primitive, is_linear, linear
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import (
     broadcast_shapes,
@@ -54,14 +56,14 @@ def _same_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (x.strong(),)
 
 
-def _batch_of(get: Any) -> Any:
+def _batch_of(get: Callable[..., Any]) -> Callable[..., Any]:
     def batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
         return bind(get(), operands[0]), dims
 
     return batch
 
 
-def _real_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _real_transpose(cts: tuple[Any, ...], operands: Any) -> tuple[Any, ...]:
     return (cast(cts[0], operands[0].aval.dtype),)
 
 
@@ -77,7 +79,7 @@ real_p: Primitive = Primitive(
 )
 
 
-def _imag_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _imag_transpose(cts: tuple[Any, ...], operands: Any) -> tuple[Any, ...]:
     """Im(x) = Re(-i x), so that the cotangent is multiplied by -i."""
     return (cast(cts[0], operands[0].aval.dtype) * -1j,)
 
@@ -94,7 +96,7 @@ imag_p: Primitive = Primitive(
 )
 
 
-def _conjugate_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _conjugate_transpose(cts: tuple[Array, ...], operands: Any) -> tuple[Any, ...]:
     return (conjugate(cts[0]),)
 
 
@@ -109,7 +111,7 @@ conjugate_p: Primitive = Primitive(
 )
 
 
-def _complex_impl(re: Any, im: Any) -> tuple[Any, ...]:
+def _complex_impl(re: Array | complex, im: Array | complex) -> tuple[Any, ...]:
     dtype = complex_dtype(np.result_type(re, im))
     out = np.empty(np.broadcast_shapes(np.shape(re), np.shape(im)), dtype)
     out.real = re
@@ -122,7 +124,7 @@ def _complex_aval(re: ShapedArray, im: ShapedArray) -> tuple[ShapedArray, ...]:
     return (ShapedArray(broadcast_shapes("complex", [re.shape, im.shape]), dtype),)
 
 
-def _complex_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _complex_transpose(cts: tuple[Any, ...], operands: Any) -> tuple[Any, ...]:
     (ct,) = cts
     parts = (real(ct), -imag(ct))
     return tuple(
@@ -188,7 +190,7 @@ def conjugate(x: Any) -> Any:
     return bind(conjugate_p, x)[0] if is_complex(x) else x
 
 
-def complex_of(re: Any, im: Any) -> Any:
+def complex_of(re: Array | complex, im: Array | complex) -> Any:
     """``re + 1j * im`` without rounding or spurious NaN."""
     return bind(complex_p, re, im)[0]
 
@@ -203,7 +205,7 @@ def absolute(x: Any) -> Any:
 _absolute = user_function(ew.absolute_p)
 
 
-def sign(x: Any) -> Any:
+def sign(x: Array) -> Any:
     """Sign; ``x / |x|`` for complex operands (NumPy 2), 0 at 0, along an infinite part."""
     if not is_complex(x):
         return ew.sign(x)

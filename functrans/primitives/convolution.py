@@ -40,6 +40,7 @@ from functrans.core.dispatch import aval_of, bind, dtype_of, shape_of
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive, Work, is_linear, multilinear
 from functrans.core.source import here
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.family import promoted_dtype
@@ -140,8 +141,8 @@ def _conv_general_aval(
 
 
 def _conv_general_impl(
-    lhs: Any,
-    rhs: Any,
+    lhs: Array,
+    rhs: Array,
     *,
     strides: Shape,
     padding: Padding,
@@ -178,7 +179,7 @@ def _conv_general_impl(
     return (out.reshape(shape),)
 
 
-def _spread(x: Any, padding: Padding, dilation: Shape) -> Any:
+def _spread(x: Array, padding: Padding, dilation: Shape) -> Any:
     """The left operand with zeros between and around its elements; negative padding crops."""
     if not any(low or high for low, high in padding) and all(d == 1 for d in dilation):
         return x
@@ -208,7 +209,7 @@ def _correlate_lines(x: Any, w: Any, out: Any) -> None:
             out[n, group] = np.convolve(x[n, group], flipped, "valid")
 
 
-def _correlate_windows(x: Any, w: Any, strides: Shape, dilation: Shape, out: Any) -> None:
+def _correlate_windows(x: Array, w: Array, strides: Shape, dilation: Shape, out: Array) -> None:
     """Correlate by a matrix product with a copy of the windows, block by block.
 
     The copy has either windows or positions innermost, whichever has the longer last axis.
@@ -249,7 +250,7 @@ def _correlate_windows(x: Any, w: Any, strides: Shape, dilation: Shape, out: Any
 
 
 def _correlate_taps(
-    x: Any,
+    x: Array,
     w: Any,
     shape: Shape,
     strides: Shape,
@@ -283,7 +284,7 @@ def _correlate_taps(
 
 
 def _conv_general_transpose(
-    cts: Any,
+    cts: tuple[Array, ...],
     operands: Any,
     *,
     strides: Shape,
@@ -343,8 +344,13 @@ def _conv_general_transpose(
 
 
 def _pull_lhs(
-    ct: Any, rhs: Any, shape: Shape, feature_groups: int, batch_groups: int, **window: Any
-) -> Any:
+    ct: Array,
+    rhs: Array,
+    shape: Shape,
+    feature_groups: int,
+    batch_groups: int,
+    **window: tuple[Any, ...],
+) -> Array:
     """The cotangent of the left operand, of a shape; see ``_conv_general_transpose``."""
     groups = feature_groups * batch_groups
     kernel = _exchange_channels(reverse(rhs, range(2, len(shape))), groups)
@@ -356,7 +362,7 @@ def _pull_lhs(
     return reshape(moveaxis(split, 1, 0), shape)  # [(group, n), i]
 
 
-def _exchange_channels(rhs: Any, groups: int) -> Any:
+def _exchange_channels(rhs: Array, groups: int) -> Array:
     """A kernel ``[(group, o), i, space]`` as ``[(group, i), o, space]``."""
     shape = shape_of(rhs)
     rank = len(shape)
@@ -379,7 +385,7 @@ def _conv_general_batch(
     *,
     feature_group_count: int,
     batch_group_count: int,
-    **window: Any,
+    **window: tuple[Any, ...],
 ) -> tuple[Any, Any]:
     """A batch of convolutions as one: the batch axis joins the batch or the channels."""
     lhs, rhs = (
@@ -418,7 +424,7 @@ def _conv_general_batch(
     return (reshape(out, (size, *shape)),), (0,)
 
 
-def _join(x: Any, axis: int) -> Any:
+def _join(x: Array, axis: int) -> Array:
     """Merge an axis with the one behind it."""
     shape = shape_of(x)
     return reshape(x, (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
@@ -448,14 +454,14 @@ conv_general_p = Primitive(
 
 def conv(
     lhs: Any,
-    rhs: Any,
+    rhs: Array,
     strides: int | Sequence[int] = 1,
     padding: str | Sequence[tuple[int, int]] = "VALID",
     lhs_dilation: int | Sequence[int] = 1,
     rhs_dilation: int | Sequence[int] = 1,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-) -> Any:
+) -> Array:
     """Correlate over any number of spatial axes, as ``jax.lax.conv_general_dilated``.
 
     Args:
@@ -528,7 +534,7 @@ def _named_padding(
     return tuple(pads)
 
 
-def convolve(a: Any, v: Any, mode: str = "full") -> Any:
+def convolve(a: Operand, v: Any, mode: str = "full") -> Any:
     """Convolution of two vectors, as ``np.convolve``.
 
     Args:
@@ -547,7 +553,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Any:
     return _slide("convolve", a, reverse(v, (0,)), mode)
 
 
-def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
+def correlate(a: Array, v: Array, mode: str = "valid") -> Array:
     """Correlation of two vectors, the second one conjugated, as ``np.correlate``.
 
     Args:
@@ -565,7 +571,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Any:
     return reverse(_slide("correlate", conjugate(v), a, mode), (0,))
 
 
-def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
+def _vectors(name: str, a: Operand, v: Operand) -> tuple[Any, Any]:
     """Both operands with one axis; scalars are vectors of one element."""
     shapes = [shape_of(x) or (1,) for x in (a, v)]
     if any(len(shape) != 1 or not shape[0] for shape in shapes):
@@ -577,7 +583,7 @@ def _vectors(name: str, a: Any, v: Any) -> tuple[Any, Any]:
     return a, v
 
 
-def _slide(name: str, a: Any, kernel: Any, mode: str) -> Any:
+def _slide(name: str, a: Operand, kernel: Array, mode: str) -> Array:
     """Correlate a vector with a kernel that is not longer."""
     n = shape_of(kernel)[0]
     pads = {"full": (n - 1, n - 1), "same": (n // 2, n - 1 - n // 2), "valid": (0, 0)}.get(mode)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.primitives import elementwise as ew
 from functrans.primitives.slicing import BasicIndex, embed, slice_index
@@ -21,7 +22,7 @@ from functrans.primitives.structural import normalize_axis, reshape, transpose
 Shape = tuple[int, ...]
 
 
-def _matrix_shape(name: str, x: Any) -> tuple[int, int]:
+def _matrix_shape(name: str, x: Array) -> tuple[int, int]:
     """The last two extents."""
     shape = shape_of(x)
     if len(shape) < 2:
@@ -29,13 +30,13 @@ def _matrix_shape(name: str, x: Any) -> tuple[int, int]:
     return shape[-2], shape[-1]
 
 
-def tril(x: Any, k: int = 0) -> Any:
+def tril(x: Array, k: int = 0) -> Any:
     """Matrices with zeros above the ``k``-th diagonal."""
     n, m = _matrix_shape("tril", x)
     return ew.where(np.tri(n, m, k, bool), x, dtype_of(x).type(0))
 
 
-def triu(x: Any, k: int = 0) -> Any:
+def triu(x: Array, k: int = 0) -> Any:
     """Matrices with zeros below the ``k``-th diagonal."""
     n, m = _matrix_shape("triu", x)
     return ew.where(np.tri(n, m, k - 1, bool), dtype_of(x).type(0), x)
@@ -53,7 +54,7 @@ def _diagonal_index(n: int, m: int, offset: int) -> tuple[int, slice]:
     return length, slice(start, start + (length - 1) * (m + 1) + 1, m + 1)
 
 
-def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(x: Operand, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of the matrices in two axes, as the last axis of the result.
 
     Raises:
@@ -71,7 +72,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return slice_index(reshape(x, (*stack, n * m)), BasicIndex((Ellipsis, places)))
 
 
-def diagonal_matrix(v: Any, k: int = 0) -> Any:
+def diagonal_matrix(v: Array, k: int = 0) -> Array:
     """Square matrices with vectors (the last axis) on the ``k``-th diagonal, else zeros.
 
     Raises:
@@ -86,7 +87,7 @@ def diagonal_matrix(v: Any, k: int = 0) -> Any:
     return reshape(flat, (*shape[:-1], n, n))
 
 
-def diag(x: Any, k: int = 0) -> Any:
+def diag(x: Array, k: int = 0) -> Any:
     """The ``k``-th diagonal of a matrix, or the matrix with a vector on it, as ``np.diag``.
 
     Raises:

@@ -39,6 +39,7 @@ from functrans.core.axes import along_axis
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Marker, Primitive, Work, is_linear, linear
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.kernels import table as kernels
 from functrans.primitives import elementwise as ew
@@ -63,7 +64,7 @@ def _along(ndim: int, axis: int, entry: slice) -> BasicIndex:
     return BasicIndex((slice(None),) * axis + (entry,) + (slice(None),) * (ndim - axis - 1))
 
 
-def shift(x: Any, axis: int, reverse: bool = False, fill: Any = 0) -> Any:
+def shift(x: Array, axis: int, reverse: bool = False, fill: Array | complex = 0) -> Any:
     """The preceding element of each (the following one in ``reverse``); ``fill`` for the first.
 
     Args:
@@ -148,7 +149,12 @@ def _linear_recurrence_aval(
 
 
 def _linear_recurrence_jvp(
-    primals: Any, tangents: Any, outs: Any, *, axis: int, reverse: bool
+    primals: tuple[Array, ...],
+    tangents: tuple[Any, ...],
+    outs: tuple[Array, ...],
+    *,
+    axis: int,
+    reverse: bool,
 ) -> tuple[Any, ...]:
     """``h' = a * p(h') + (a' * p(h) + b')``."""
     (a, _), (a_dot, b_dot), (h,) = primals, tangents, outs
@@ -161,7 +167,7 @@ def _linear_recurrence_jvp(
 
 
 def _linear_recurrence_transpose(
-    cts: Any, operands: Any, *, axis: int, reverse: bool
+    cts: tuple[Array, ...], operands: Any, *, axis: int, reverse: bool
 ) -> tuple[Any, ...]:
     """The transpose in ``b`` runs the other way, each coefficient one place earlier."""
     a, _ = operands
@@ -202,7 +208,7 @@ linear_recurrence_p = Primitive(
 # the family -------------------------------------------------------------------------------------
 
 
-def _accumulate(ufunc: np.ufunc, x: Any, axis: int, reverse: bool) -> Any:
+def _accumulate(ufunc: np.ufunc, x: Any, axis: int, reverse: bool) -> Array:
     """``ufunc.accumulate`` in the operand's own dtype and in either direction."""
     if not reverse:
         return ufunc.accumulate(x, axis=axis, dtype=x.dtype)
@@ -257,13 +263,15 @@ def _cumulative(
     return primitive
 
 
-def _apply(primitive: Primitive, x: Any, axis: int, reverse: bool) -> Any:
+def _apply(primitive: Primitive, x: Operand, axis: int, reverse: bool) -> Array:
     """Apply a cumulative primitive along an axis that may be negative."""
     axis = normalize_axis(axis, len(shape_of(x)), primitive.name)
     return bind(primitive, x, axis=axis, reverse=reverse)[0]
 
 
-def _cumsum_transpose(cts: Any, operands: Any, *, axis: int, reverse: bool) -> tuple[Any, ...]:
+def _cumsum_transpose(
+    cts: tuple[Any, ...], operands: Any, *, axis: int, reverse: bool
+) -> tuple[Any, ...]:
     return bind(cumsum_p, cts[0], axis=axis, reverse=not reverse)
 
 
@@ -300,7 +308,7 @@ cumprod_p = _cumulative(
 )
 
 
-def cumprod(x: Any, axis: int, reverse: bool = False) -> Any:
+def cumprod(x: Array, axis: int, reverse: bool = False) -> Array:
     """Products of all prefixes (suffixes in ``reverse``) along an axis."""
     return _apply(cumprod_p, x, axis, reverse)
 
@@ -333,7 +341,7 @@ cummax_p = _cumulative(
 )
 
 
-def cummax(x: Any, axis: int, reverse: bool = False) -> Any:
+def cummax(x: Array, axis: int, reverse: bool = False) -> Array:
     """Maxima of all prefixes (suffixes in ``reverse``) along an axis; NaN spreads."""
     return _apply(cummax_p, x, axis, reverse)
 
@@ -343,7 +351,7 @@ cummin_p = _cumulative(
 )
 
 
-def cummin(x: Any, axis: int, reverse: bool = False) -> Any:
+def cummin(x: Array, axis: int, reverse: bool = False) -> Array:
     """Minima of all prefixes (suffixes in ``reverse``) along an axis; NaN spreads."""
     return _apply(cummin_p, x, axis, reverse)
 
@@ -351,7 +359,7 @@ def cummin(x: Any, axis: int, reverse: bool = False) -> Any:
 # cumlogsumexp -----------------------------------------------------------------------------------
 
 
-def _cumlogsumexp_impl(x: Any, *, axis: int, reverse: bool) -> tuple[Any, ...]:
+def _cumlogsumexp_impl(x: Array, *, axis: int, reverse: bool) -> tuple[Any, ...]:
     with np.errstate(all="ignore"):
         if x.dtype.kind != "c":
             return (_accumulate(np.logaddexp, x, axis, reverse),)
@@ -362,7 +370,7 @@ def _cumlogsumexp_impl(x: Any, *, axis: int, reverse: bool) -> tuple[Any, ...]:
     return (out,)
 
 
-def _complex_logaddexp(a: Any, b: Any) -> Any:
+def _complex_logaddexp(a: Array, b: Array) -> Array:
     """``log(exp(a) + exp(b))``, scaled by the larger real part where that is finite."""
     scale = np.maximum(a.real, b.real)
     scale = np.where(np.isinf(scale), 0, scale)
@@ -419,7 +427,7 @@ cumlogsumexp_p = _cumulative(
 )
 
 
-def cumlogsumexp(x: Any, axis: int, reverse: bool = False) -> Any:
+def cumlogsumexp(x: Array, axis: int, reverse: bool = False) -> Array:
     """``log(cumsum(exp(x)))`` without overflow; integers become float64."""
     if dtype_of(x).kind in "biu":
         x = cast(x, np.float64)

@@ -33,6 +33,7 @@ from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive, Work, is_linear, multilinear
 from functrans.core.source import here
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.family import promoted_dtype
@@ -103,7 +104,7 @@ def _layout(a_ndim: int, b_ndim: int, contract: Pairs, batch: Pairs, by: bool) -
     )
 
 
-def _dot_general_impl(a: Any, b: Any, *, contract: Pairs, batch: Pairs) -> tuple[Any, ...]:
+def _dot_general_impl(a: Array, b: Array, *, contract: Pairs, batch: Pairs) -> tuple[Any, ...]:
     if len(contract[0]) == 1 and not batch[0]:
         a_ndim, b_ndim = a.ndim, b.ndim
         if a_ndim <= 2 and b_ndim <= 2:  # BLAS reads transposed views without a copy
@@ -125,7 +126,7 @@ def _dot_general_impl(a: Any, b: Any, *, contract: Pairs, batch: Pairs) -> tuple
     return (_matrix_product(a, b, layout) if layout.contract else _outer_product(a, b, layout),)
 
 
-def _outer_product(a: Any, b: Any, layout: _Layout) -> Any:
+def _outer_product(a: Array, b: Array, layout: _Layout) -> Array:
     """The product of ``a[batch, free]`` and ``b[batch, free]``, by broadcasting."""
     lead, rest = b.shape[: layout.batch], b.shape[layout.batch :]
     if a.shape[: layout.batch] != lead:
@@ -133,7 +134,7 @@ def _outer_product(a: Any, b: Any, layout: _Layout) -> Any:
     return a.reshape(a.shape + (1,) * layout.b_free) * b.reshape(lead + (1,) * layout.a_free + rest)
 
 
-def _matrix_product(a: Any, b: Any, layout: _Layout) -> Any:
+def _matrix_product(a: Array, b: Array, layout: _Layout) -> Array:
     """The product of ``a[batch, free, contract]`` and ``b[batch, contract, free]``."""
     start, end = layout.batch, layout.batch + layout.a_free
     lead, rows, summed = a.shape[:start], a.shape[start:end], a.shape[end:]
@@ -237,7 +238,7 @@ def _adjoint(ndim: int, other_ndim: int, contract: Pairs, batch: Pairs, is_first
 
 
 def _dot_general_transpose(
-    cts: Any, operands: Any, *, contract: Pairs, batch: Pairs
+    cts: tuple[Any, ...], operands: Any, *, contract: Pairs, batch: Pairs
 ) -> tuple[Any, ...]:
     (ct,) = cts
     a, b = operands
@@ -250,7 +251,7 @@ def _dot_general_transpose(
     return (None, _pull_operand(ct, a, adjoint, b.aval.dtype))
 
 
-def _pull_operand(ct: Any, other: Any, adjoint: _Adjoint, dtype: np.dtype) -> Any:
+def _pull_operand(ct: Array, other: Array, adjoint: _Adjoint, dtype: np.dtype) -> Array:
     """The cotangent of one operand."""
     first, second = (ct, other) if adjoint.ct_is_first else (other, ct)
     product = _product(first, second, adjoint.contract, adjoint.batch)
@@ -287,7 +288,7 @@ def _dot_general_batch(
 
 
 def _product_with_basis(
-    a: Any, b: Any, dims: Any, contract: Pairs, batch: Pairs
+    a: Array, b: Array, dims: Any, contract: Pairs, batch: Pairs
 ) -> tuple[Any, Any] | None:
     """A product with all unit vectors, as Jacobians push and pull them: the other operand itself.
 
@@ -348,7 +349,7 @@ dot_general_p = Primitive(
 )
 
 
-def _product(a: Any, b: Any, contract: Pairs, batch: Pairs) -> Any:
+def _product(a: Operand, b: Any, contract: Pairs, batch: Pairs) -> Any:
     """``dot_general`` of normalized axes; multiplication where an operand is a scalar."""
     if not (shape_of(a) and shape_of(b)):
         return a * b
@@ -410,7 +411,7 @@ def matmul(a: Any, b: Any) -> Any:
     return _broadcast_product("matmul", a, b, min(a_ndim, 2), min(b_ndim, 2))
 
 
-def vecdot(a: Any, b: Any, axis: int = -1) -> Any:
+def vecdot(a: Array, b: Array, axis: int = -1) -> Array:
     """Inner products of the vectors along an axis, as ``np.vecdot``: the first is conjugated."""
     a, b = (
         moveaxis(x, normalize_axis(axis, len(shape_of(x)), "axis"), len(shape_of(x)) - 1)
@@ -419,17 +420,17 @@ def vecdot(a: Any, b: Any, axis: int = -1) -> Any:
     return _broadcast_product("vecdot", conjugate(a), b, 1, 1)
 
 
-def matvec(a: Any, b: Any) -> Any:
+def matvec(a: Array, b: Array) -> Array:
     """Products of the matrices ``a[..., m, n]`` and vectors ``b[..., n]``, as ``np.matvec``."""
     return _broadcast_product("matvec", a, b, 2, 1)
 
 
-def vecmat(a: Any, b: Any) -> Any:
+def vecmat(a: Array, b: Array) -> Array:
     """Products of the vectors ``a[..., n]``, conjugated, and matrices, as ``np.vecmat``."""
     return _broadcast_product("vecmat", conjugate(a), b, 1, 2)
 
 
-def _broadcast_product(name: str, a: Any, b: Any, a_core: int, b_core: int) -> Any:
+def _broadcast_product(name: str, a: Operand, b: Operand, a_core: int, b_core: int) -> Array:
     """A matrix product whose leading axes broadcast.
 
     Leading axes of equal extent become batch axes. One that only one operand has, or that has
@@ -515,7 +516,7 @@ def _sorting_axes(labels: list[int]) -> tuple[int, ...]:
     return tuple(sorted(range(len(labels)), key=labels.__getitem__))
 
 
-def dot(a: Any, b: Any) -> Any:
+def dot(a: Array, b: Array) -> Any:
     """Product as ``np.dot``: last axis of ``a`` with the last but one of ``b``; scalars multiply.
 
     Raises:
@@ -528,7 +529,7 @@ def dot(a: Any, b: Any) -> Any:
     return _product(a, b, contract, _NO_AXES)
 
 
-def inner(a: Any, b: Any) -> Any:
+def inner(a: Array, b: Array) -> Any:
     """Product over the last axes of both operands, as ``np.inner``; scalars multiply.
 
     Raises:
@@ -538,7 +539,7 @@ def inner(a: Any, b: Any) -> Any:
     return _product(a, b, contract, _NO_AXES)
 
 
-def vdot(a: Any, b: Any) -> Any:
+def vdot(a: Array, b: Array) -> Array:
     """Inner product of the flattened operands, the first one conjugated, as ``np.vdot``.
 
     Raises:
@@ -549,17 +550,17 @@ def vdot(a: Any, b: Any) -> Any:
     )[0]
 
 
-def outer(a: Any, b: Any) -> Any:
+def outer(a: Array | complex, b: Array | complex) -> Any:
     """Outer product of the flattened operands, as ``np.outer``."""
     return bind(dot_general_p, _ravel(a), _ravel(b), contract=_NO_AXES, batch=_NO_AXES)[0]
 
 
-def _ravel(x: Any) -> Any:
+def _ravel(x: Array | complex) -> Array:
     """Flatten in row-major order; a scalar becomes a vector of one element."""
     return reshape(x, (math.prod(shape_of(x)),))
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(a: Array, b: Array | complex, axes: Any = 2) -> Any:
     """Contraction over several axes, as ``np.tensordot``.
 
     Args:

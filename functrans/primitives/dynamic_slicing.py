@@ -225,7 +225,7 @@ def _needed_starts(
 # dynamic_slice ----------------------------------------------------------------------------------
 
 
-def _dynamic_slice_impl(x: Any, *starts: Any, sizes: Shape) -> tuple[Any, ...]:
+def _dynamic_slice_impl(x: Any, *starts: object, sizes: Shape) -> tuple[Any, ...]:
     return (x[_window(starts, x.shape, sizes)],)
 
 
@@ -290,7 +290,7 @@ dynamic_slice_p = Primitive(
 # dynamic_embed ----------------------------------------------------------------------------------
 
 
-def _dynamic_embed_impl(v: Any, *starts: Any, shape: Shape) -> tuple[Any, ...]:
+def _dynamic_embed_impl(v: Any, *starts: object, shape: Shape) -> tuple[Any, ...]:
     out = np.zeros(shape, dtype_of(v))
     out[_window(starts, shape, shape_of(v))] = v
     return (out,)
@@ -345,7 +345,7 @@ dynamic_embed_p = Primitive(
 # dynamic_update_slice ---------------------------------------------------------------------------
 
 
-def _dynamic_update_slice_impl(x: Any, v: Any, *starts: Any, sizes: Shape) -> tuple[Any, ...]:
+def _dynamic_update_slice_impl(x: Any, v: Any, *starts: object, sizes: Shape) -> tuple[Any, ...]:
     return _dynamic_update_slice_in_place(np.array(x), v, *starts, sizes=sizes)
 
 

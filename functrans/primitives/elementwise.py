@@ -24,6 +24,7 @@ from functrans.core.dispatch import aval_of, dtype_of
 from functrans.core.lowering import Expansion
 from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.core.source import may_be_caught
+from functrans.core.values import Array
 from functrans.primitives.family import (
     binary,
     broadcast_shapes,
@@ -48,7 +49,7 @@ LN10 = math.log(10.0)
 # raise if an operator in the user's code asks that may catch it, and else give NumPy's number.
 
 
-def _plain_divide(a: Any, b: Any) -> Any:
+def _plain_divide(a: Array | complex, b: Array | complex) -> Array | complex:
     try:
         return a / b
     except ZeroDivisionError:
@@ -57,7 +58,7 @@ def _plain_divide(a: Any, b: Any) -> Any:
         return np.divide(a, b)
 
 
-def _plain_floor_divide(a: Any, b: Any) -> Any:
+def _plain_floor_divide(a: Array, b: Array | complex) -> Array:
     try:
         return a // b
     except ZeroDivisionError:
@@ -66,7 +67,7 @@ def _plain_floor_divide(a: Any, b: Any) -> Any:
         return np.floor_divide(a, b)
 
 
-def _plain_remainder(a: Any, b: Any) -> Any:
+def _plain_remainder(a: Array, b: Array | complex) -> Array | complex:
     try:
         return a % b
     except ZeroDivisionError:
@@ -79,7 +80,7 @@ _BOOL = np.dtype(bool)  # Python's operator squares in int8
 _INEXACT = (float, complex)
 
 
-def _plain_power(a: Any, b: Any) -> Any:
+def _plain_power(a: Any, b: Any) -> Array | complex:
     if type(a) is np.ndarray:
         return a**b if a.dtype is not _BOOL or type(b) is not int or b != 2 else np.power(a, b)
     if (
@@ -93,7 +94,7 @@ def _plain_power(a: Any, b: Any) -> Any:
     return a**b
 
 
-def _power_of_floats(a: Any, b: Any) -> Any:
+def _power_of_floats(a: Any, b: Any) -> float:
     """NumPy's power: Python's is complex for ``(-1.0) ** 0.5``, and raises for ``0.0 ** -1``."""
     try:
         a**b
@@ -104,7 +105,7 @@ def _power_of_floats(a: Any, b: Any) -> Any:
 
 
 def _shifting(ufunc: np.ufunc) -> ArrayFunction:
-    def shift(a: Any, b: Any) -> Any:
+    def shift(a: Array, b: Array | complex) -> Any:
         result = ufunc(a, b)
         return result.item() if type(a) in PYTHON_SCALARS and type(b) in PYTHON_SCALARS else result
 
@@ -129,7 +130,7 @@ where_p: Primitive = ternary(
 where: ArrayFunction = user_function(where_p, "``a`` where the condition holds, else ``b``.")
 
 
-def _plain_mul_strong_zero(a: Any, b: Any) -> Any:
+def _plain_mul_strong_zero(a: Array, b: Array) -> Array:
     return np.where(a == 0, 0, a * b)
 
 
@@ -189,7 +190,7 @@ fmod_p: Primitive = binary(
 negative_p: Primitive = unary("negative", operator.neg, -1, ufunc=np.negative, operator="-")
 
 
-def power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
+def power_in_base(t: Array | complex, a: Any, b: Any, y: Array | None) -> Any:
     """``t * b * a**(b-1)``; 0 where ``b`` is 0 (also at ``a`` = 0 and NaN).
 
     Elsewhere the slope at ``b`` = 0 is computed, not set: its own derivative in ``b`` is ``1 / a``.
@@ -209,7 +210,7 @@ def power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
     return _power_in_base_of_array(t, a, b, y)
 
 
-def _in_base_of_array(t: Any, a: Any, b: Any, y: Any) -> Any:
+def _in_base_of_array(t: Array, a: Array, b: Array, y: Array | None) -> Array:
     is_flat = (b == 0) & ((a == 0) | (a != a))
     slope = where(is_flat, 0, b * power(a, where(is_flat, 1, b - 1)))
     return mul_strong_zero(t, slope)
@@ -218,7 +219,7 @@ def _in_base_of_array(t: Any, a: Any, b: Any, y: Any) -> Any:
 _power_in_base_of_array = in_precision_of_result(_in_base_of_array, 0b011, 2)
 
 
-def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
+def _power_in_exponent(t: Array, a: Array | complex, b: Array | None, y: Array) -> Array:
     """``t * y * log(a)``; 0 at ``a`` = 0 where the power is 0, the limit, or 1.
 
     The logarithm of a negative base is NaN if the power is real, and complex if that is. Where
@@ -264,17 +265,17 @@ cbrt_p: Primitive = unary(
 )
 
 
-def _gap(a: Any, b: Any) -> Any:
+def _gap(a: Array, b: Array | complex) -> Array:
     """``b - a``; 0 where both are the same infinity, so that each weighs half."""
     return where((a == b) & isinf(a), 0, b - a)
 
 
-def _logaddexp_weight(a: Any, b: Any) -> Any:
+def _logaddexp_weight(a: Array, b: Array | complex) -> Array:
     """``exp(a - logaddexp(a, b))``, from the difference alone: exact also for large numbers."""
     return exp(-logaddexp(0, _gap(a, b)))
 
 
-def _logaddexp2_weight(a: Any, b: Any) -> Any:
+def _logaddexp2_weight(a: Array, b: Array | complex) -> Array:
     return exp2(-logaddexp2(0, _gap(a, b)))
 
 
@@ -302,7 +303,7 @@ logaddexp2_p: Primitive = binary(
 # trigonometry -----------------------------------------------------------------------------------
 
 
-def _root_beside(square: Any, reference: Any) -> Any:
+def _root_beside(square: Array, reference: Array) -> Array:
     """The complex root of ``square`` that lies beside a reference, which is close to a root.
 
     On a branch cut ``sqrt(square)`` may be the root of the other side: sums with 1 lose the sign of
@@ -329,7 +330,7 @@ circle_square: ArrayFunction = user_function(
 )
 
 
-def _circle_root(x: Any) -> Any:
+def _circle_root(x: Array) -> Array:
     """``sqrt(1 - x**2)``, on the side of ``arcsin(x)``."""
     square = circle_square(x)
     if dtype_of(x).kind == "c":
@@ -337,12 +338,12 @@ def _circle_root(x: Any) -> Any:
     return sqrt(square)
 
 
-def _far_out(x: Any) -> float:
+def _far_out(x: Array) -> float:
     """From where on ``x**2`` plus or minus 1 is ``x**2``, which may overflow, as derivatives do."""
     return float(10.0 ** dtype_of(x).itemsize)
 
 
-def _sum_root(x: Any) -> Any:
+def _sum_root(x: Array) -> Array:
     """``sqrt(1 + x**2)``, on the side of ``arcsinh(x)``."""
     if dtype_of(x).kind == "c":
         return _root_beside(x * x + 1, cosh(arcsinh(x)))
@@ -352,7 +353,7 @@ def _sum_root(x: Any) -> Any:
     return where(is_far, x * sign(x), sqrt(near * near + 1))
 
 
-def _difference_root(x: Any) -> Any:
+def _difference_root(x: Array) -> Array:
     """``sqrt(x - 1) * sqrt(x + 1)``, on the side of ``arccosh(x)``; NaN left of 1."""
     if dtype_of(x).kind == "c":
         return _root_beside((x - 1) * (x + 1), sinh(arccosh(x)))
@@ -365,7 +366,7 @@ NEAR_LIMIT = 1 / 256
 """Slopes of tanh and sigmoid below which they are computed from the operand."""
 
 
-def hump(x: Any, rate: float, height: float) -> Any:
+def hump(x: Array, rate: float, height: float) -> Array:
     """``height * e / (1 + e)**2`` of ``e = exp(-rate * abs(x))``, without overflow."""
     e = np.exp(-rate * np.abs(x))
     root = 1 + e
@@ -376,7 +377,7 @@ _SINGLE = 4
 """So many elements are taken one by one: two steps of NumPy on arrays take as long."""
 
 
-def plain_slope(x: Any, slope: Any, rate: float, height: float) -> Any:
+def plain_slope(x: Array, slope: Array, rate: float, height: float) -> Array:
     """A slope computed from the result, and as a ``hump`` of the operand where it is small.
 
     Args:
@@ -405,7 +406,7 @@ def plain_slope(x: Any, slope: Any, rate: float, height: float) -> Any:
     return slope
 
 
-def met(*operands: Any) -> tuple[np.ndarray, ...]:
+def met(*operands: Array) -> tuple[np.ndarray, ...]:
     """Plain operands in their common shape and dtype."""
     first = operands[0]
     for x in operands:
@@ -417,7 +418,7 @@ def met(*operands: Any) -> tuple[np.ndarray, ...]:
     return np.broadcast_arrays(*[np.asarray(x, dtype) for x in operands])
 
 
-def _plain_tanh_slope(x: Any, y: Any) -> Any:
+def _plain_tanh_slope(x: Array, y: Array) -> Array:
     x, y = met(x, y)
     square = np.asarray(y * y)
     return plain_slope(x, np.subtract(1, square, square), 2.0, 4.0)
@@ -439,7 +440,7 @@ tanh_slope: ArrayFunction = user_function(
 )
 
 
-def _tanh_slope(x: Any, y: Any) -> Any:
+def _tanh_slope(x: Array, y: Array) -> Array:
     return 1 - y * y if dtype_of(x).kind == "c" else tanh_slope(x, y)
 
 
@@ -480,11 +481,11 @@ hypot_p: Primitive = binary(
 )
 
 
-def _over(a: Any, y: Any) -> Any:
+def _over(a: Array, y: Array) -> Array:
     return where(y == 0, 0, a / where(y == 0, 1, y))
 
 
-def _plain_cosine(a: Any, b: Any) -> Any:
+def _plain_cosine(a: Array, b: Array | complex) -> Array:
     y = np.hypot(a, b)
     return np.divide(a, y, out=np.zeros_like(y), where=y != 0)[()]
 
@@ -506,12 +507,12 @@ cosine: ArrayFunction = user_function(cosine_p, "``a / hypot(a, b)`` of two arra
 # extrema and rounding ---------------------------------------------------------------------------
 
 
-def _share(t: Any, a_wins: Any, b_wins: Any) -> Any:
+def _share(t: Array, a_wins: Array, b_wins: Array) -> Array:
     """The part of the tangent that ``a`` gets in max/min: all, half at a tie, none."""
     return where(a_wins, where(b_wins, t * 0.5, t), 0)
 
 
-def _wins(a: Any, y: Any) -> Any:
+def _wins(a: Array | complex, y: Array) -> Any:
     """Whether an operand is the result of max/min; a NaN operand is."""
     return (a == y) | (a != a)
 
@@ -527,7 +528,7 @@ maximum_p: Primitive = binary("maximum", np.maximum, _extremum_partials(), ("aby
 minimum_p: Primitive = binary("minimum", np.minimum, _extremum_partials(), ("aby", "aby"))
 
 
-def _fwins(a: Any, b: Any, y: Any) -> Any:
+def _fwins(a: Array, b: Array, y: Array) -> Array:
     """Like ``_wins`` for fmax/fmin: a NaN operand loses against a number."""
     return (a == y) | ((a != a) & (b != b))
 
@@ -588,7 +589,7 @@ ldexp_p: Primitive = binary("ldexp", np.ldexp, (lambda t, a, b, y: ldexp(t, b), 
 def _ordered(compare: Callable[[Any, Any], Any], ufunc: np.ufunc) -> Callable[[Any, Any], Any]:
     """An order as arrays have it: the operators of complex scalars leave NaN parts out."""
 
-    def function(a: Any, b: Any) -> Any:
+    def function(a: Array | complex, b: Array | complex) -> Any:
         if isinstance(a, np.complexfloating) or isinstance(b, np.complexfloating):
             return ufunc(a, b)
         return compare(a, b)
@@ -653,7 +654,7 @@ isfinite_p: Primitive = unary("isfinite", np.isfinite, nondifferentiable)
 signbit_p: Primitive = unary("signbit", np.signbit, nondifferentiable, work=nothing)
 
 
-def _plain_frexp_exponent(x: Any) -> Any:
+def _plain_frexp_exponent(x: Array) -> Array:
     return np.frexp(x)[1]
 
 

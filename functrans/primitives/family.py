@@ -33,6 +33,7 @@ from functrans.core.primitive import (
     is_linear,
     nondifferentiable,
 )
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.structural import (
     broadcast_to,
@@ -198,7 +199,9 @@ def _widened(x: Any, wanted: int) -> Any:
 def _elementwise_jvp(family: Elementwise) -> Callable[..., Any]:
     """The jvp of an elementwise primitive: sum of partials applied to tangents."""
 
-    def jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+    def jvp(
+        primals: tuple[Array | complex, ...], tangents: tuple[Any, ...], outs: tuple[Array, ...]
+    ) -> tuple[Any, ...]:
         (out,) = outs
         aval = aval_of(out)
         total: Any = Zero(aval)
@@ -277,7 +280,7 @@ def _elementwise_batch(get: Callable[[], Primitive]) -> Callable[..., Any]:
 
 
 def _per_element(real: int, of_complex: int) -> Callable[..., Work]:
-    def work(*avals: ShapedArray, **params: Any) -> Work:
+    def work(*avals: ShapedArray, **params: object) -> Work:
         size = math.prod(np.broadcast_shapes(*[aval.shape for aval in avals]))
         is_complex = any(aval.dtype.kind == "c" for aval in avals)
         return Work(float(size * (of_complex if is_complex else real)))
@@ -291,7 +294,7 @@ quotients = _per_element(1, 11)
 nothing = _per_element(0, 0)
 
 
-def once_each(x: ShapedArray, *others: ShapedArray, **params: Any) -> Work:
+def once_each(x: ShapedArray, *others: ShapedArray, **params: object) -> Work:
     """The ``work`` of what adds, multiplies or compares each element of its first operand once."""
     return Work(float(x.size * (2 if x.dtype.kind == "c" else 1)))
 
@@ -370,7 +373,7 @@ def elementwise_primitive(
         operator,
     )
 
-    def impl(*operands: Any) -> tuple[Any, ...]:
+    def impl(*operands: Array | complex) -> tuple[Any, ...]:
         return (function(*operands),)
 
     if jvp is None:
@@ -392,7 +395,7 @@ def elementwise_primitive(
     return primitive
 
 
-def unary(name: str, function: Any, partial: Any, saves: str = "", **options: Any) -> Primitive:
+def unary(name: str, function: Any, partial: object, saves: str = "", **options: Any) -> Primitive:
     """An elementwise primitive of one operand ``x``."""
     partials = partial if isinstance(partial, Marker) else (partial,)
     return elementwise_primitive(name, function, partials, (saves,), "x", **options)

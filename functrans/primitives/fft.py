@@ -37,6 +37,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.axes import along_axes
 from functrans.core.dispatch import bind, dtype_of
 from functrans.core.primitive import Primitive, Work, linear
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.complex_parts import complex_dtype, conjugate, real_dtype
 from functrans.primitives.structural import cast
@@ -68,7 +69,7 @@ def _spectrum_dtype(dtype: np.dtype) -> np.dtype:
     return complex_dtype(dtype) if dtype.kind not in "iub" else np.dtype(np.complex128)
 
 
-def _ready(x: Any) -> Any:
+def _ready(x: Array) -> Array:
     """An operand in a dtype that NumPy transforms."""
     return x if x.dtype.kind in "fciub" else x.astype(np.float32)  # bfloat16
 
@@ -76,7 +77,7 @@ def _ready(x: Any) -> Any:
 # complex ----------------------------------------------------------------------------------------
 
 
-def _fft_c2c_impl(x: Any, *, axes: Axes, inverse: bool) -> tuple[Any, ...]:
+def _fft_c2c_impl(x: Array, *, axes: Axes, inverse: bool) -> tuple[Any, ...]:
     x = _ready(x)
     if len(axes) == 1:
         if inverse:
@@ -92,7 +93,9 @@ def _fft_c2c_aval(x: ShapedArray, *, axes: Axes, inverse: bool) -> tuple[ShapedA
     return (ShapedArray(x.shape, _spectrum_dtype(x.dtype)),)
 
 
-def _fft_c2c_transpose(cts: Any, operands: Any, *, axes: Axes, inverse: bool) -> tuple[Any, ...]:
+def _fft_c2c_transpose(
+    cts: tuple[Array, ...], operands: Any, *, axes: Axes, inverse: bool
+) -> tuple[Any, ...]:
     return (cast(fft_c2c(cts[0], axes, inverse=inverse), operands[0].aval.dtype),)
 
 
@@ -135,7 +138,7 @@ fft_c2c_p = Primitive(
 )
 
 
-def fft_c2c(x: Any, axes: Axes, *, inverse: bool = False) -> Any:
+def fft_c2c(x: Array, axes: Axes, *, inverse: bool = False) -> Array:
     """Unnormalized Fourier transform of a complex or real array.
 
     Args:
@@ -152,7 +155,7 @@ def fft_c2c(x: Any, axes: Axes, *, inverse: bool = False) -> Any:
 # real to half-complex ---------------------------------------------------------------------------
 
 
-def _mirror_weights(n: int, axis: int, ndim: int, dtype: np.dtype) -> Any:
+def _mirror_weights(n: int, axis: int, ndim: int, dtype: np.dtype) -> Array:
     """The weights ``c`` of a half spectrum, along ``axis``."""
     weights = np.full(n // 2 + 1, 2, dtype)
     weights[0] = 1
@@ -161,7 +164,7 @@ def _mirror_weights(n: int, axis: int, ndim: int, dtype: np.dtype) -> Any:
     return weights.reshape((-1,) + (1,) * (ndim - 1 - axis))
 
 
-def _rfft_impl(x: Any, *, axes: Axes) -> tuple[Any, ...]:
+def _rfft_impl(x: Array, *, axes: Axes) -> tuple[Any, ...]:
     x = _ready(x)
     if len(axes) == 1:
         return (np.fft.rfft(x, axis=axes[0]),)
@@ -176,7 +179,7 @@ def _rfft_aval(x: ShapedArray, *, axes: Axes) -> tuple[ShapedArray, ...]:
     return (ShapedArray(shape, _spectrum_dtype(x.dtype)),)
 
 
-def _rfft_transpose(cts: Any, operands: Any, *, axes: Axes) -> tuple[Any, ...]:
+def _rfft_transpose(cts: tuple[Any, ...], operands: Any, *, axes: Axes) -> tuple[Any, ...]:
     (ct,) = cts
     aval = operands[0].aval
     n = aval.shape[axes[-1]]
@@ -202,7 +205,7 @@ rfft_p = Primitive(
 )
 
 
-def rfft(x: Any, axes: Axes) -> Any:
+def rfft(x: Array, axes: Axes) -> Any:
     """Unnormalized Fourier transform of a real array, half of the spectrum.
 
     Args:
@@ -219,7 +222,7 @@ def rfft(x: Any, axes: Axes) -> Any:
 # half-complex to real ---------------------------------------------------------------------------
 
 
-def _irfft_impl(x: Any, *, axes: Axes, n: int) -> tuple[Any, ...]:
+def _irfft_impl(x: Array, *, axes: Axes, n: int) -> tuple[Any, ...]:
     if len(axes) > 1:
         x = np.fft.ifftn(x, axes=axes[:-1], norm="forward")
     return (np.fft.irfft(x, n, axis=axes[-1], norm="forward"),)
@@ -236,7 +239,9 @@ def _irfft_aval(x: ShapedArray, *, axes: Axes, n: int) -> tuple[ShapedArray, ...
     return (ShapedArray(_with_extent(x.shape, axes[-1], n), real_dtype(x.dtype)),)
 
 
-def _irfft_transpose(cts: Any, operands: Any, *, axes: Axes, n: int) -> tuple[Any, ...]:
+def _irfft_transpose(
+    cts: tuple[Array, ...], operands: Any, *, axes: Axes, n: int
+) -> tuple[Any, ...]:
     (ct,) = cts
     aval = operands[0].aval
     weights = _mirror_weights(n, axes[-1], aval.ndim, dtype_of(ct))
@@ -261,7 +266,7 @@ irfft_p = Primitive(
 )
 
 
-def irfft(x: Any, axes: Axes, n: int) -> Any:
+def irfft(x: Any, axes: Axes, n: int) -> Array:
     """Unnormalized inverse of :func:`rfft`: a real array from half of its spectrum.
 
     Args:

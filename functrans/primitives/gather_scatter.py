@@ -32,6 +32,7 @@ from functrans.core.axes import AxisMap
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive, is_linear, linear, nondifferentiable
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import move_batch_axes, once_each
@@ -86,7 +87,7 @@ def _check_value(name: str, x: ShapedArray, v: ShapedArray, slot: Shape) -> None
         raise TypeError(f"{name}: the value is {v}, the array {x}; convert it to one dtype first")
 
 
-def _fit_value(ct: Any, v: Any) -> Any:
+def _fit_value(ct: Array, v: Any) -> Array:
     """The cotangent of a value: summed where the value is one scalar for all places."""
     return reduce_sum(ct, tuple(range(len(shape_of(ct))))) if not shape_of(v) else ct
 
@@ -109,7 +110,7 @@ def batched_indices(
     return [np.arange(size).reshape((size,) + (1,) * max(ndims)), *moved]
 
 
-def _batched_value(size: int, v: Any, dim: int | None, slot: Shape, position: int) -> Any:
+def _batched_value(size: int, v: Array, dim: int | None, slot: Shape, position: int) -> Any:
     """A written value with its batch axis at a position of its shape ``S + rest``.
 
     A scalar without a batch axis stays one.
@@ -126,7 +127,7 @@ def _batched_value(size: int, v: Any, dim: int | None, slot: Shape, position: in
 
 
 def scatter_batch(
-    primitive: Primitive, size: int, operands: Any, dims: Any, axes: Axes, **params: Any
+    primitive: Primitive, size: int, operands: Any, dims: Any, axes: Axes, **params: object
 ) -> tuple[Any, Any]:
     """The batching rule of all primitives that write into an array."""
     x, v, *indices = operands
@@ -148,7 +149,7 @@ def scatter_batch(
 
 
 def _slot_without(
-    size: int, x: Any, x_dim: int | None, indices: Any, index_dims: Any, axes: Axes
+    size: int, x: Array, x_dim: int | None, indices: Any, index_dims: Any, axes: Axes
 ) -> Shape:
     """The shape ``S + rest`` of one element of the batch."""
     shapes = [without_axis(i, dim) for i, dim in zip(indices, index_dims, strict=True)]
@@ -158,7 +159,7 @@ def _slot_without(
 # gather -----------------------------------------------------------------------------------------
 
 
-def _gather_impl(x: Any, *indices: Any, axes: Axes, mode: str) -> tuple[Any, ...]:
+def _gather_impl(x: Array, *indices: Array | complex, axes: Axes, mode: str) -> tuple[Any, ...]:
     out = read_at(x, indices, axes, mode)
     is_view = x.ndim > len(axes) and all_scalar(indices)
     return (out.copy() if is_view else out,)
@@ -170,7 +171,9 @@ def _gather_aval(
     return (ShapedArray(_check("gather", x.shape, indices, axes), x.dtype),)
 
 
-def _gather_transpose(cts: Any, operands: Any, *, axes: Axes, mode: str) -> tuple[Any, ...]:
+def _gather_transpose(
+    cts: tuple[Any, ...], operands: Any, *, axes: Axes, mode: str
+) -> tuple[Any, ...]:
     x, *indices = operands
     (ct,) = bind(accumulate_p, cts[0], *indices, shape=shape_of(x), axes=axes, mode=mode)
     return (ct, *(None,) * len(indices))
@@ -205,7 +208,7 @@ def _written_map(v: ShapedArray, ndim: int, axes: Axes) -> AxisMap:
 
 
 def scatter_map(
-    x: ShapedArray, v: ShapedArray, *indices: ShapedArray, axes: Axes, **params: Any
+    x: ShapedArray, v: ShapedArray, *indices: ShapedArray, axes: Axes, **params: object
 ) -> list[AxisMap]:
     """The ``axis_map`` of primitives that write into an array."""
     own = [range(x.ndim), _written_map(v, x.ndim, axes)]
@@ -231,7 +234,9 @@ gather_p = Primitive(
 # accumulate -------------------------------------------------------------------------------------
 
 
-def _accumulate_impl(v: Any, *indices: Any, shape: Shape, axes: Axes, mode: str) -> tuple[Any, ...]:
+def _accumulate_impl(
+    v: Array, *indices: Array | complex, shape: Shape, axes: Axes, mode: str
+) -> tuple[Any, ...]:
     out = np.zeros(shape, dtype_of(v))
     write_with(np.add, out, v, indices, axes, mode, False)
     return (out,)
@@ -246,7 +251,7 @@ def _accumulate_aval(
 
 
 def _accumulate_transpose(
-    cts: Any, operands: Any, *, shape: Shape, axes: Axes, mode: str
+    cts: tuple[Array, ...], operands: Any, *, shape: Shape, axes: Axes, mode: str
 ) -> tuple[Any, ...]:
     v, *indices = operands
     (ct,) = bind(gather_p, cts[0], *indices, axes=axes, mode=mode)
@@ -305,7 +310,7 @@ def scatter_aval(
 
 
 def _scatter_add_impl(
-    x: Any, v: Any, *indices: Any, axes: Axes, mode: str, unique_indices: bool
+    x: Array, v: Array, *indices: Array, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
     out = np.array(x, order="C")
     write_with(np.add, out, v, indices, axes, mode, unique_indices)
@@ -313,7 +318,7 @@ def _scatter_add_impl(
 
 
 def _scatter_add_in_place(
-    x: Any, v: Any, *indices: Any, axes: Axes, mode: str, unique_indices: bool
+    x: Array, v: Array, *indices: object, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
     x = np.ascontiguousarray(x)
     write_with(np.add, x, v, indices, axes, mode, unique_indices)
@@ -321,7 +326,7 @@ def _scatter_add_in_place(
 
 
 def _scatter_add_transpose(
-    cts: Any, operands: Any, *, axes: Axes, mode: str, unique_indices: bool
+    cts: tuple[Any, ...], operands: Any, *, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
     (ct,) = cts
     x, v, *indices = operands
@@ -357,7 +362,7 @@ scatter_add_p = Primitive(
 
 
 def _scatter_set_impl(
-    x: Any, v: Any, *indices: Any, axes: Axes, mode: str, unique_indices: bool
+    x: Array, v: Array, *indices: Array, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
     out = np.array(x)
     write_set(out, v, indices, axes, mode, unique_indices)
@@ -365,14 +370,14 @@ def _scatter_set_impl(
 
 
 def _scatter_set_in_place(
-    x: Any, v: Any, *indices: Any, axes: Axes, mode: str, unique_indices: bool
+    x: Array, v: Array, *indices: Array, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
     write_set(x, v, indices, axes, mode, unique_indices)
     return (x,)
 
 
 def _scatter_set_transpose(
-    cts: Any, operands: Any, *, axes: Axes, mode: str, unique_indices: bool
+    cts: tuple[Any, ...], operands: Any, *, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
     """The array's cotangent is 0 where it was overwritten; of the values only the last counts."""
     (ct,) = cts
@@ -393,7 +398,7 @@ def _scatter_set_transpose(
     return (ct_x, ct_v, *(None,) * len(indices))
 
 
-def over_rest(x: Any, slot: Shape) -> Any:
+def over_rest(x: Array, slot: Shape) -> Array:
     """An array of shape ``S`` with axes of extent 1 for the rest."""
     shape = shape_of(x)
     return reshape(x, shape + (1,) * (len(slot) - len(shape)))
@@ -423,7 +428,7 @@ scatter_set_p = Primitive(
 # is_last_write ----------------------------------------------------------------------------------
 
 
-def _is_last_write_impl(*indices: Any, extents: Shape, mode: str) -> tuple[Any, ...]:
+def _is_last_write_impl(*indices: Array, extents: Shape, mode: str) -> tuple[Any, ...]:
     return (last_writes(indices, extents, mode),)
 
 

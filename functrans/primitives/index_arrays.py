@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.kernels import table as kernels
 
@@ -135,7 +136,7 @@ def _meets_nothing(shape: Shape, axes: Axes, mode: str) -> bool:
 # reading ----------------------------------------------------------------------------------------
 
 
-def read_at(x: np.ndarray, indices: Indices, axes: Axes, mode: str) -> Any:
+def read_at(x: np.ndarray, indices: Indices, axes: Axes, mode: str) -> Array:
     """Elements at index arrays, shape ``S + rest``; a view where all indices are scalars."""
     if mode == "drop":
         return _read_inside(x, indices, axes)
@@ -153,7 +154,7 @@ def read_at(x: np.ndarray, indices: Indices, axes: Axes, mode: str) -> Any:
         raise out_of_bounds("gather", indices, x.shape, axes) from None
 
 
-def _read_axis(x: np.ndarray, index: Any, axis: int, mode: str) -> Any:
+def _read_axis(x: np.ndarray, index: Any, axis: int, mode: str) -> Array:
     """Elements at one index array.
 
     ``take`` copies whole runs, but first makes a copy of an array that is not C-contiguous.
@@ -179,7 +180,7 @@ def _read_axis(x: np.ndarray, index: Any, axis: int, mode: str) -> Any:
     return out
 
 
-def _read_inside(x: np.ndarray, indices: Indices, axes: Axes) -> Any:
+def _read_inside(x: np.ndarray, indices: Indices, axes: Axes) -> Array:
     """Elements at index arrays; 0 where an index is out of bounds."""
     safe, is_inside = _resolve("gather", indices, x.shape, axes, "drop")
     if is_inside is None:
@@ -196,7 +197,7 @@ def _read_inside(x: np.ndarray, indices: Indices, axes: Axes) -> Any:
 
 
 def _flattened(
-    name: str, v: Any, indices: Indices, shape: Shape, axes: Axes, mode: str
+    name: str, v: Array, indices: Indices, shape: Shape, axes: Axes, mode: str
 ) -> tuple[Any, Indices, Shape]:
     """Value and indices with one axis in place of those of ``S``, without writes that are dropped.
 
@@ -219,7 +220,7 @@ def _flattened(
     return v, flat, rest
 
 
-def _raveled(index: Any, s: Shape) -> Any:
+def _raveled(index: Array, s: Shape) -> Array:
     """An index array broadcast to ``S``, in row-major order, contiguous."""
     index = np.asarray(index)
     return (index if index.shape == s else np.broadcast_to(index, s)).ravel()
@@ -230,7 +231,7 @@ def _front(out: np.ndarray, axes: Axes) -> np.ndarray:
     return out if axes == _FIRST else out.transpose(axes + rest_axes(out.ndim, axes))
 
 
-def _is_scalar(index: Any) -> bool:
+def _is_scalar(index: Array | complex) -> bool:
     """Whether an index is one number: a Python int, a NumPy scalar or a 0-d array."""
     return not isinstance(index, np.ndarray) or not index.ndim
 
@@ -241,7 +242,7 @@ def all_scalar(indices: Indices) -> bool:
 
 
 def write_set(
-    out: np.ndarray, v: Any, indices: Indices, axes: Axes, mode: str, unique_indices: bool
+    out: np.ndarray, v: Array, indices: Indices, axes: Axes, mode: str, unique_indices: bool
 ) -> None:
     """Write into ``out`` at index arrays; of several writes to one place the last one counts.
 
@@ -268,7 +269,7 @@ def write_set(
 def write_with(
     ufunc: np.ufunc,
     out: np.ndarray,
-    v: Any,
+    v: Array,
     indices: Indices,
     axes: Axes,
     mode: str,
@@ -316,7 +317,7 @@ def write_with(
 
 
 def _write_flat(
-    ufunc: np.ufunc, out: np.ndarray, v: Any, indices: Indices, axes: Axes, rest: Shape
+    ufunc: np.ufunc, out: np.ndarray, v: Array, indices: Indices, axes: Axes, rest: Shape
 ) -> None:
     """The writes of ``write_with`` by offsets into the flat memory of ``out``."""
     strides = [stride // out.itemsize for stride in out.strides]
@@ -352,7 +353,7 @@ def _write_flat(
 # which writes meet ------------------------------------------------------------------------------
 
 
-def last_writes(indices: Indices, extents: Shape, mode: str) -> Any:
+def last_writes(indices: Indices, extents: Shape, mode: str) -> Array:
     """Whether each write is the last one to its place, shape ``S``."""
     s = index_shape("scatter", [np.shape(index) for index in indices])
     numbers = np.arange(math.prod(s)).reshape(s)
@@ -399,7 +400,7 @@ def neighbour_writes(indices: Indices, extents: Shape, mode: str) -> tuple[Any, 
     return before.reshape(s), after.reshape(s)
 
 
-def check_indices(*avals: Any, mode: str, **_: Any) -> None:
+def check_indices(*avals: object, mode: str, **_: tuple[int, ...]) -> None:
     """The ``check`` of primitives on an array and index arrays: gathers.
 
     Raises:
@@ -421,7 +422,7 @@ def check_scatter(x: Any, v: Any, *indices: Any, mode: str, **_: Any) -> None:
     check_indices(x, *indices, mode=mode)
 
 
-def check_writes(*indices: Any, extents: Shape, mode: str) -> None:
+def check_writes(*indices: object, extents: Shape, mode: str) -> None:
     """The ``check`` of primitives on index arrays alone, one for each extent.
 
     Raises:

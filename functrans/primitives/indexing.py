@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.primitives import block_gather, gather_scatter, scatter_reduce
 from functrans.primitives import elementwise as ew
@@ -51,7 +52,7 @@ def _check_integers(name: str, indices: Sequence[Any]) -> None:
 
 
 def gather(
-    x: Any, indices: Sequence[Any], axes: Axes, mode: str = "raise", fill_value: Any = None
+    x: Any, indices: Sequence[Any], axes: Axes, mode: str = "raise", fill_value: object = None
 ) -> Any:
     """Elements of an array at index arrays.
 
@@ -98,8 +99,8 @@ def default_fill(dtype: np.dtype) -> Any:
 
 
 def scatter(
-    x: Any,
-    v: Any,
+    x: Operand,
+    v: Operand,
     indices: Sequence[Any],
     axes: Axes,
     op: str = "set",
@@ -148,7 +149,7 @@ def scatter(
     return bind(scatter_reduce_p, x, v, *indices, op=op, **params)[0]
 
 
-def _broadcast_value(v: Any, slot: Shape) -> Any:
+def _broadcast_value(v: Operand, slot: Shape) -> Any:
     """A value in the shape that is written; extra leading axes of extent 1 go, as in NumPy."""
     shape = shape_of(v)
     extra = len(shape) - len(slot)
@@ -163,7 +164,7 @@ def _broadcast_value(v: Any, slot: Shape) -> Any:
         ) from None
 
 
-def _combine(x: Any, v: Any, op: str) -> Any:
+def _combine(x: Operand, v: Operand, op: str) -> Any:
     """What ``scatter`` does without indices: the whole array is the place."""
     if op == "set":
         return broadcast_to(v, shape_of(x))
@@ -189,7 +190,7 @@ def accumulate(
     return bind(accumulate_p, v, *indices, shape=shape, axes=axes, mode=own_mode)[0]
 
 
-def _along_axis(shape: Shape, index: Any, axis: int) -> tuple[Any, ...]:
+def _along_axis(shape: Shape, index: Array, axis: int) -> tuple[Any, ...]:
     """Index arrays of all axes: ``index`` for one, the own position for the others."""
     ndim = len(shape)
     if len(shape_of(index)) != ndim:
@@ -205,7 +206,7 @@ def _along_axis(shape: Shape, index: Any, axis: int) -> tuple[Any, ...]:
 
 
 def take_along_axis(
-    x: Any, index: Any, axis: int, mode: str = "raise", fill_value: Any = None
+    x: Any, index: Array, axis: int, mode: str = "raise", fill_value: object = None
 ) -> Any:
     """``np.take_along_axis``: one index array for each line along an axis."""
     shape = shape_of(x)
@@ -215,9 +216,9 @@ def take_along_axis(
 
 
 def put_along_axis(
-    x: Any,
-    index: Any,
-    v: Any,
+    x: Array | complex,
+    index: Array,
+    v: Array,
     axis: int,
     op: str = "set",
     mode: str = "raise",

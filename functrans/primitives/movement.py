@@ -19,11 +19,13 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.core.avals import PYTHON_SCALARS, ShapedArray, Zero
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.lowering import IndexMap, Read, Routine
 from functrans.core.primitive import Primitive, is_linear, linear
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.primitives.native.fortran import move
 from functrans.primitives.slicing import BasicIndex, basic_places, embed, slice_index, slice_update
@@ -86,7 +88,7 @@ def _instantiated(cts: Sequence[Any]) -> list[Any]:
 # concatenate ------------------------------------------------------------------------------------
 
 
-def _concatenate_impl(*arrays: Any, axis: int) -> tuple[Any, ...]:
+def _concatenate_impl(*arrays: Array, axis: int) -> tuple[Any, ...]:
     return (np.concatenate(arrays, axis),)
 
 
@@ -106,7 +108,7 @@ def _concatenate_aval(*avals: ShapedArray, axis: int) -> tuple[ShapedArray, ...]
     return (ShapedArray((*head, extent, *tail), dtype),)
 
 
-def _concatenate_transpose(cts: Any, operands: Any, *, axis: int) -> tuple[Any, ...]:
+def _concatenate_transpose(cts: tuple[Any, ...], operands: Any, *, axis: int) -> tuple[Any, ...]:
     """Each operand's cotangent is its part of the result's: one ``split`` for all of them."""
     flags = [is_linear(x) for x in operands]
     sizes = tuple([shape_of(x)[axis] for x in operands])
@@ -160,7 +162,7 @@ concatenate_p = Primitive(
 )
 
 
-def concatenate(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
+def concatenate(arrays: Sequence[Any], axis: int = 0, dtype: DTypeLike | None = None) -> Any:
     """Join arrays along an axis they have, in one equation.
 
     Args:
@@ -182,7 +184,7 @@ def concatenate(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
 # split ------------------------------------------------------------------------------------------
 
 
-def _split_impl(x: Any, *, sizes: tuple[int, ...], axis: int) -> tuple[Any, ...]:
+def _split_impl(x: Array, *, sizes: tuple[int, ...], axis: int) -> tuple[Any, ...]:
     head = (slice(None),) * axis
     ends = accumulate(sizes)
     return tuple([x[(*head, slice(end - n, end))] for end, n in zip(ends, sizes, strict=True)])
@@ -199,7 +201,7 @@ def _split_aval(x: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> tuple[S
 
 
 def _split_transpose(
-    cts: Any, operands: Any, *, sizes: tuple[int, ...], axis: int
+    cts: tuple[Array, ...], operands: Any, *, sizes: tuple[int, ...], axis: int
 ) -> tuple[Any, ...]:
     return bind(concatenate_p, *_instantiated(cts), axis=axis)
 
@@ -251,7 +253,7 @@ def split(x: Any, sizes: Sequence[int], axis: int = 0) -> tuple[Any, ...]:
 # stack ------------------------------------------------------------------------------------------
 
 
-def _stack_impl(*arrays: Any, axis: int) -> tuple[Any, ...]:
+def _stack_impl(*arrays: Array, axis: int) -> tuple[Any, ...]:
     shape = shape_of(arrays[0])
     dtype = dtype_of(arrays[0])
     if not shape:
@@ -280,7 +282,7 @@ def _stack_aval(*avals: ShapedArray, axis: int) -> tuple[ShapedArray, ...]:
     return (ShapedArray((*shape[:axis], len(avals), *shape[axis:]), dtype),)
 
 
-def _stack_transpose(cts: Any, operands: Any, *, axis: int) -> tuple[Any, ...]:
+def _stack_transpose(cts: tuple[Any, ...], operands: Any, *, axis: int) -> tuple[Any, ...]:
     flags = [is_linear(x) for x in operands]
     if sum(flags) == 1:
         position = flags.index(True)
@@ -323,7 +325,7 @@ stack_p = Primitive(
 )
 
 
-def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
+def stack(arrays: Sequence[Any], axis: int = 0, dtype: DTypeLike | None = None) -> Any:
     """Join arrays of one shape along a new axis, in one equation.
 
     Args:
@@ -350,7 +352,7 @@ def stack(arrays: Sequence[Any], axis: int = 0, dtype: Any = None) -> Any:
 # unstack ----------------------------------------------------------------------------------------
 
 
-def _unstack_impl(x: Any, *, axis: int) -> tuple[Any, ...]:
+def _unstack_impl(x: Array, *, axis: int) -> tuple[Any, ...]:
     return tuple(np.moveaxis(x, axis, 0) if axis else x)
 
 
@@ -359,7 +361,7 @@ def _unstack_aval(x: ShapedArray, *, axis: int) -> tuple[ShapedArray, ...]:
     return (part,) * x.shape[axis]
 
 
-def _unstack_transpose(cts: Any, operands: Any, *, axis: int) -> tuple[Any, ...]:
+def _unstack_transpose(cts: tuple[Array, ...], operands: Any, *, axis: int) -> tuple[Any, ...]:
     return bind(stack_p, *_instantiated(cts), axis=axis)
 
 
@@ -387,7 +389,7 @@ unstack_p = Primitive(
 )
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: Operand, axis: int = 0) -> tuple[Any, ...]:
     """All slices of an array along an axis, without that axis, in one equation."""
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
     return bind(unstack_p, x, axis=axis) if shape_of(x)[axis] else ()
@@ -436,7 +438,7 @@ def _pad_places(
     )
 
 
-def _pad_impl(x: Any, value: Any, *, config: PadConfig) -> tuple[Any, ...]:
+def _pad_impl(x: Array, value: Array, *, config: PadConfig) -> tuple[Any, ...]:
     shape, source, target = _pad_places(shape_of(x), config)
     out = np.full(shape, value, dtype_of(x))
     out[target.entries] = np.asarray(x)[source.entries]
@@ -450,7 +452,7 @@ def _pad_aval(x: ShapedArray, value: ShapedArray, *, config: PadConfig) -> tuple
     return (ShapedArray(_pad_places(x.shape, config)[0], x.dtype),)
 
 
-def _pad_transpose(cts: Any, operands: Any, *, config: PadConfig) -> tuple[Any, ...]:
+def _pad_transpose(cts: tuple[Any, ...], operands: Any, *, config: PadConfig) -> tuple[Any, ...]:
     (ct,) = cts
     x, value = operands
     shape = shape_of(x)
@@ -549,7 +551,7 @@ def pad(x: Any, value: Any, config: Sequence[Sequence[int]]) -> Any:
 # reverse ----------------------------------------------------------------------------------------
 
 
-def _reverse_impl(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _reverse_impl(x: Array, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
     backwards = slice(None, None, -1)
     return (x[tuple([backwards if a in axes else slice(None) for a in range(x.ndim)])],)
 
@@ -558,11 +560,15 @@ def _reverse_aval(x: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray
     return (ShapedArray(x.shape, x.dtype),)
 
 
-def _reverse_transpose(cts: Any, operands: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _reverse_transpose(
+    cts: tuple[Any, ...], operands: Any, *, axes: tuple[int, ...]
+) -> tuple[Any, ...]:
     return bind(reverse_p, cts[0], axes=axes)
 
 
-def _reverse_batch(size: int, operands: Any, dims: Any, *, axes: tuple[int, ...]) -> Any:
+def _reverse_batch(
+    size: int, operands: Any, dims: Any, *, axes: tuple[int, ...]
+) -> tuple[Any, ...]:
     (dim,) = dims
     moved = tuple([axis + (axis >= dim) for axis in axes])
     return bind(reverse_p, operands[0], axes=moved), dims
@@ -614,7 +620,7 @@ def roll(x: Any, shifts: Sequence[int], axes: Sequence[int]) -> Any:
     return x
 
 
-def expand_dims(x: Any, axes: Sequence[int]) -> Any:
+def expand_dims(x: Any, axes: Sequence[int]) -> Array:
     """Put axes of extent 1 at positions of the result, as ``np.expand_dims``."""
     shape = shape_of(x)
     ndim = len(shape) + len(axes)

@@ -29,6 +29,7 @@ from functrans.core.axes import over_axes
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.lowering import Expansion, Reduction, Routine
 from functrans.core.primitive import Marker, Primitive, Work, nondifferentiable
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import real
@@ -73,7 +74,7 @@ def _reduction(
       work: as in ``Primitive``.
     """
 
-    def evaluate(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+    def evaluate(x: Array, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
         if not has_identity:
             _check_not_empty(name, shape_of(x), axes)
         return (impl(x, axes),)
@@ -158,7 +159,7 @@ def reduce_min(x: Any, axes: tuple[int, ...]) -> Any:
 # product ----------------------------------------------------------------------------------------
 
 
-def _products_of_others(x: Any, axes: tuple[int, ...]) -> Any:
+def _products_of_others(x: Array, axes: tuple[int, ...]) -> Any:
     """For each element the product of all others in its lane: of those before, of those after."""
     shape = shape_of(x)
     kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
@@ -189,7 +190,7 @@ reduce_prod_p = _reduction(
 )
 
 
-def reduce_prod(x: Any, axes: tuple[int, ...]) -> Any:
+def reduce_prod(x: Array, axes: tuple[int, ...]) -> Array:
     """Product over axes in the operand's own dtype; 1 over no elements."""
     return bind(reduce_prod_p, x, axes=axes)[0] if axes else x
 
@@ -197,7 +198,7 @@ def reduce_prod(x: Any, axes: tuple[int, ...]) -> Any:
 # logsumexp --------------------------------------------------------------------------------------
 
 
-def _logsumexp_impl(x: Any, axes: tuple[int, ...]) -> Any:
+def _logsumexp_impl(x: Array, axes: tuple[int, ...]) -> Array:
     """``m + log k + log1p(s / k)``.
 
     ``m`` is the maximum, ``k`` the number of elements whose exponential rounds to that of the
@@ -239,7 +240,7 @@ def _logsumexp_jvp(
     return (reduce_sum(t * weights, axes) / reduce_sum(weights, axes),)
 
 
-def _below_top(x: Any, axes: tuple[int, ...]) -> Any:
+def _below_top(x: Array, axes: tuple[int, ...]) -> Any:
     """``x`` minus its maximum; if that is infinite, 0 where ``x`` is the same, else -inf."""
     level = real(x) if dtype_of(x).kind == "c" else x
     top = bind(stop_gradient_p, reduce_max(level, axes))[0]
@@ -251,7 +252,7 @@ def _below_top(x: Any, axes: tuple[int, ...]) -> Any:
     return ew.where(expand_reduced(is_infinite, shape, axes), at_top, below)
 
 
-def _logsumexp_lower(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _logsumexp_lower(x: Array, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
     """The steps of ``_logsumexp_impl`` as primitives."""
     shape, dtype = shape_of(x), dtype_of(x)
     kept = reduced_shape(shape, axes)
@@ -282,7 +283,7 @@ logsumexp_p = _reduction(
 )
 
 
-def logsumexp(x: Any, axes: tuple[int, ...]) -> Any:
+def logsumexp(x: Operand, axes: tuple[int, ...]) -> Any:
     """``log(sum(exp(x)))`` over axes without overflow; ``-inf`` over no elements.
 
     Args:
@@ -301,7 +302,7 @@ def logsumexp(x: Any, axes: tuple[int, ...]) -> Any:
 def _position(name: str, function: Callable[..., Any], is_max: bool) -> Primitive:
     """``argmax`` or ``argmin``: the first position of the extremum, of the first NaN if any."""
 
-    def impl(x: Any, *, axis: int) -> tuple[Any, ...]:
+    def impl(x: Array, *, axis: int) -> tuple[Any, ...]:
         _check_not_empty(name, x.shape, (axis,))
         return (function(x, axis=axis).astype(np.int64, copy=False),)
 
@@ -330,12 +331,12 @@ argmax_p = _position("argmax", np.argmax, is_max=True)
 argmin_p = _position("argmin", np.argmin, is_max=False)
 
 
-def argmax(x: Any, axis: int) -> Any:
+def argmax(x: Array, axis: int) -> Any:
     """First position of the maximum along an axis, ``i64``; of the first NaN if there is one."""
     return bind(argmax_p, x, axis=normalize_axis(axis, len(shape_of(x)), "argmax"))[0]
 
 
-def argmin(x: Any, axis: int) -> Any:
+def argmin(x: Array, axis: int) -> Any:
     """First position of the minimum along an axis, ``i64``; of the first NaN if there is one."""
     return bind(argmin_p, x, axis=normalize_axis(axis, len(shape_of(x)), "argmin"))[0]
 
@@ -381,27 +382,27 @@ reduce_bitwise_xor_p = _reduction(
 )
 
 
-def reduce_any(x: Any, axes: tuple[int, ...]) -> Any:
+def reduce_any(x: Array | complex, axes: tuple[int, ...]) -> Array:
     """Whether any element over axes is nonzero (NaN is)."""
     return bind(reduce_any_p, x, axes=axes)[0]
 
 
-def reduce_all(x: Any, axes: tuple[int, ...]) -> Any:
+def reduce_all(x: Any, axes: tuple[int, ...]) -> Array:
     """Whether all elements over axes are nonzero (NaN is)."""
     return bind(reduce_all_p, x, axes=axes)[0]
 
 
-def reduce_bitwise_and(x: Any, axes: tuple[int, ...]) -> Any:
+def reduce_bitwise_and(x: Array, axes: tuple[int, ...]) -> Array:
     """Bitwise and over axes of booleans or integers; all bits set over no elements."""
     return bind(reduce_bitwise_and_p, x, axes=axes)[0] if axes else x
 
 
-def reduce_bitwise_or(x: Any, axes: tuple[int, ...]) -> Any:
+def reduce_bitwise_or(x: Array, axes: tuple[int, ...]) -> Array:
     """Bitwise or over axes of booleans or integers; 0 over no elements."""
     return bind(reduce_bitwise_or_p, x, axes=axes)[0] if axes else x
 
 
-def reduce_bitwise_xor(x: Any, axes: tuple[int, ...]) -> Any:
+def reduce_bitwise_xor(x: Array, axes: tuple[int, ...]) -> Array:
     """Bitwise exclusive or over axes of booleans or integers; parity for booleans."""
     return bind(reduce_bitwise_xor_p, x, axes=axes)[0] if axes else x
 

@@ -16,6 +16,7 @@ from functrans.core.avals import PYTHON_SCALARS, ShapedArray
 from functrans.core.dispatch import bind, shape_of
 from functrans.core.lowering import IndexMap, Read, Routine
 from functrans.core.primitive import Primitive, is_linear, linear
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.primitives.structural import front, moveaxis, reshape, sum_to_shape
 
@@ -86,7 +87,7 @@ def _shape_probe(shape: tuple[int, ...]) -> np.ndarray:
 _ONE_BYTE = bytes(1)
 
 
-def _entry_text(entry: Any) -> str:
+def _entry_text(entry: object) -> str:
     if entry is Ellipsis:
         return "..."
     if isinstance(entry, slice):
@@ -99,7 +100,7 @@ def _entry_text(entry: Any) -> str:
 # slice ------------------------------------------------------------------------------------------
 
 
-def _slice_impl(x: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+def _slice_impl(x: Array, *, index: BasicIndex) -> tuple[Any, ...]:
     return ((np.asarray(x) if type(x) in PYTHON_SCALARS else x)[index.entries],)
 
 
@@ -111,7 +112,7 @@ def _slice_check(*avals: ShapedArray, index: BasicIndex) -> None:
     index.check()
 
 
-def _slice_transpose(cts: Any, operands: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+def _slice_transpose(cts: tuple[Any, ...], operands: Any, *, index: BasicIndex) -> tuple[Any, ...]:
     return bind(embed_p, cts[0], index=index, shape=operands[0].aval.shape)
 
 
@@ -166,7 +167,7 @@ def _slice_lower(
     )
 
 
-def _slice_expression(x: ShapedArray, *, index: BasicIndex) -> Any:
+def _slice_expression(x: ShapedArray, *, index: BasicIndex) -> tuple[Any, ...]:
     return "{0}[{1}]", (index.entries,)
 
 
@@ -186,7 +187,7 @@ slice_p: Primitive = Primitive(
 # embed ------------------------------------------------------------------------------------------
 
 
-def _embed_impl(v: Any, *, index: BasicIndex, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _embed_impl(v: Array, *, index: BasicIndex, shape: tuple[int, ...]) -> tuple[Any, ...]:
     out = np.zeros(shape, v.dtype)
     out[index.entries] = v
     return (out,)
@@ -205,7 +206,7 @@ def _embed_check(v: ShapedArray, *, index: BasicIndex, shape: tuple[int, ...]) -
 
 
 def _embed_transpose(
-    cts: Any, operands: Any, *, index: BasicIndex, shape: tuple[int, ...]
+    cts: tuple[Array, ...], operands: Any, *, index: BasicIndex, shape: tuple[int, ...]
 ) -> tuple[Any, ...]:
     return bind(slice_p, cts[0], index=index)
 
@@ -243,7 +244,7 @@ def _placed_read(operand: int, position: tuple[Any, ...], places: Any, ndim: int
 
 
 def _embed_lower(
-    position: tuple[Any, ...], avals: Any, output: int, *, index: BasicIndex, shape: Any
+    position: tuple[Any, ...], avals: Any, output: int, *, index: BasicIndex, shape: tuple[int, ...]
 ) -> tuple[Read, ...] | None:
     read = _placed_read(0, position, basic_places(index, shape), len(avals[0].shape))
     return None if read is None else (read,)
@@ -288,11 +289,11 @@ embed_p: Primitive = Primitive(
 # slice_update -----------------------------------------------------------------------------------
 
 
-def _slice_update_impl(x: Any, v: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+def _slice_update_impl(x: Array, v: Array, *, index: BasicIndex) -> tuple[Any, ...]:
     return _slice_update_in_place(np.array(x), v, index=index)
 
 
-def _slice_update_in_place(x: Any, v: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+def _slice_update_in_place(x: Array, v: Array, *, index: BasicIndex) -> tuple[Any, ...]:
     x[index.entries] = v
     return (x,)
 
@@ -313,7 +314,9 @@ def _slice_update_aval(
     return (x.strong(),)
 
 
-def _slice_update_transpose(cts: Any, operands: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+def _slice_update_transpose(
+    cts: tuple[Array, ...], operands: Any, *, index: BasicIndex
+) -> tuple[Any, ...]:
     (ct,) = cts
     x, v = operands
     ct_x = ct_v = None
@@ -379,12 +382,12 @@ def slice_index(x: Any, index: BasicIndex) -> Any:
     return bind(slice_p, x, index=index)[0]
 
 
-def embed(v: Any, index: BasicIndex, shape: tuple[int, ...]) -> Any:
+def embed(v: Array, index: BasicIndex, shape: tuple[int, ...]) -> Array:
     """Zeros of a shape with ``v`` at an index."""
     return bind(embed_p, v, index=index, shape=shape)[0]
 
 
-def slice_update(x: Any, v: Any, index: BasicIndex) -> Any:
+def slice_update(x: Operand, v: Any, index: BasicIndex) -> Array:
     """``x`` with ``x[index] = v``; ``v`` broadcasts and has the dtype of ``x``."""
     return bind(slice_update_p, x, v, index=index)[0]
 

@@ -26,6 +26,7 @@ from functrans.core.axes import along_axis, without
 from functrans.core.dispatch import bind, shape_of
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive, Work, is_linear, linear, nondifferentiable
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.index_arrays import check_integers
 from functrans.primitives.native.index import place_along_lower, select_along_lower
@@ -51,7 +52,7 @@ def _axis_moved(axis: int, dim: int) -> int:
 # select_along, place_along ----------------------------------------------------------------------
 
 
-def _select_along_impl(x: Any, indices: Any, *, axis: int) -> tuple[Any, ...]:
+def _select_along_impl(x: Array, indices: Array, *, axis: int) -> tuple[Any, ...]:
     if x.ndim == 1:
         return (x[indices],)
     return (np.take_along_axis(x, indices, axis),)
@@ -78,7 +79,7 @@ def _check_lanes(name: str, shape: tuple[int, ...], indices: tuple[int, ...], ax
         )
 
 
-def _select_along_transpose(cts: Any, operands: Any, *, axis: int) -> tuple[Any, ...]:
+def _select_along_transpose(cts: tuple[Any, ...], operands: Any, *, axis: int) -> tuple[Any, ...]:
     x, indices = operands
     if not is_linear(x):
         return (None, None)
@@ -104,7 +105,7 @@ select_along_p = Primitive(
 )
 
 
-def _place_along_impl(v: Any, indices: Any, *, axis: int, size: int) -> tuple[Any, ...]:
+def _place_along_impl(v: Array, indices: Array, *, axis: int, size: int) -> tuple[Any, ...]:
     shape = (*v.shape[:axis], size, *v.shape[axis + 1 :])
     out = np.zeros(shape, v.dtype)
     if v.ndim == 1:
@@ -126,7 +127,9 @@ def _place_along_aval(
     return (ShapedArray((*v.shape[:axis], size, *v.shape[axis + 1 :]), v.dtype),)
 
 
-def _place_along_transpose(cts: Any, operands: Any, *, axis: int, size: int) -> tuple[Any, ...]:
+def _place_along_transpose(
+    cts: tuple[Array, ...], operands: Any, *, axis: int, size: int
+) -> tuple[Any, ...]:
     v, indices = operands
     if not is_linear(v):
         return (None, None)
@@ -154,7 +157,7 @@ place_along_p = Primitive(
 )
 
 
-def select_along(x: Any, indices: Any, axis: int) -> Any:
+def select_along(x: Array | complex, indices: Array, axis: int) -> Any:
     """``np.take_along_axis`` for indices that do not repeat within a lane.
 
     Args:
@@ -177,7 +180,7 @@ def _kind(stable: bool) -> Any:
     return "stable" if stable else None
 
 
-def _sort_impl(x: Any, *, axis: int, stable: bool) -> tuple[Any, ...]:
+def _sort_impl(x: Array | complex, *, axis: int, stable: bool) -> tuple[Any, ...]:
     return (np.sort(x, axis=axis, kind=_kind(stable)),)
 
 
@@ -199,7 +202,7 @@ def _sort_batch(size: int, operands: Any, dims: Any, *, axis: int, stable: bool)
     return bind(sort_p, operands[0], axis=moved, stable=stable), dims
 
 
-def _work(*keys: ShapedArray, **params: Any) -> Work:
+def _work(*keys: ShapedArray, **params: object) -> Work:
     aval = keys[0]
     return Work(aval.size * math.log2(max(2, *aval.shape)))
 
@@ -218,7 +221,7 @@ sort_p = Primitive(
 )
 
 
-def sort(x: Any, axis: int, stable: bool = True) -> Any:
+def sort(x: Array | complex, axis: int, stable: bool = True) -> Any:
     """Sort along an axis, ascending, NaN last.
 
     Args:
@@ -230,7 +233,7 @@ def sort(x: Any, axis: int, stable: bool = True) -> Any:
     return bind(sort_p, x, axis=axis, stable=stable)[0]
 
 
-def _argsort_impl(x: Any, *, axis: int, stable: bool) -> tuple[Any, ...]:
+def _argsort_impl(x: Array, *, axis: int, stable: bool) -> tuple[Any, ...]:
     return (np.argsort(x, axis=axis, kind=_kind(stable)).astype(np.int64, copy=False),)
 
 
@@ -268,13 +271,13 @@ def argsort(x: Any, axis: int, stable: bool = True) -> Any:
 # top_k ------------------------------------------------------------------------------------------
 
 
-def _descending(x: Any) -> Any:
+def _descending(x: Array) -> Array:
     """Positions that sort the last axis downwards, the lowest first among equals, NaN first."""
     order = np.argsort(x[..., ::-1], axis=-1, kind="stable")[..., ::-1]
     return x.shape[-1] - 1 - order
 
 
-def _top_k_impl(x: Any, *, k: int) -> tuple[Any, ...]:
+def _top_k_impl(x: Array, *, k: int) -> tuple[Any, ...]:
     extent = x.shape[-1]
     if 0 < k <= extent // 8 and not (x != x).any():
         candidates = _largest(x, k)
@@ -286,7 +289,7 @@ def _top_k_impl(x: Any, *, k: int) -> tuple[Any, ...]:
     return (np.take_along_axis(x, indices, -1), indices)
 
 
-def _largest(x: Any, k: int) -> Any:
+def _largest(x: Array, k: int) -> Any:
     """Positions of the ``k`` largest, in order of position: selection instead of a sort.
 
     All above the ``k``-th largest value, and the first of those equal to it. No NaN.
@@ -341,7 +344,7 @@ top_k_p = Primitive(
 )
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: object, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The ``k`` largest elements along an axis, largest first, and their positions.
 
     Args:
@@ -373,7 +376,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
 # lexsort ----------------------------------------------------------------------------------------
 
 
-def _lexsort_impl(*keys: Any, axis: int) -> tuple[Any, ...]:
+def _lexsort_impl(*keys: Array, axis: int) -> tuple[Any, ...]:
     if keys[0].shape[axis] == 0:
         return (np.zeros(keys[0].shape, np.int64),)
     return (np.lexsort(keys, axis=axis).astype(np.int64, copy=False),)
@@ -404,7 +407,7 @@ lexsort_p = Primitive(
 )
 
 
-def lexsort(keys: Sequence[Any], axis: int) -> Any:
+def lexsort(keys: Sequence[Any], axis: int) -> Array:
     """Positions that sort by several keys of one shape, the last key first; stable, ``i64``."""
     axis = normalize_axis(axis, len(shape_of(keys[0])), "lexsort")
     return bind(lexsort_p, *keys, axis=axis)[0]
@@ -466,7 +469,7 @@ def searchsorted(a: Any, v: Any, side: str = "left") -> Any:
 # partition --------------------------------------------------------------------------------------
 
 
-def _argpartition_impl(x: Any, *, kth: tuple[int, ...], axis: int) -> tuple[Any, ...]:
+def _argpartition_impl(x: Array, *, kth: tuple[int, ...], axis: int) -> tuple[Any, ...]:
     return (np.argpartition(x, kth, axis=axis).astype(np.int64, copy=False),)
 
 
@@ -500,13 +503,13 @@ argpartition_p = Primitive(
 )
 
 
-def argpartition(x: Any, kth: tuple[int, ...], axis: int) -> Any:
+def argpartition(x: Array, kth: tuple[int, ...], axis: int) -> Array:
     """Positions that bring the elements ``kth`` to where a sort would bring them, ``i64``."""
     axis = normalize_axis(axis, len(shape_of(x)), "argpartition")
     return bind(argpartition_p, x, kth=kth, axis=axis)[0]
 
 
-def partition(x: Any, kth: tuple[int, ...], axis: int) -> Any:
+def partition(x: Array, kth: tuple[int, ...], axis: int) -> Any:
     """Bring the elements ``kth`` to where a sort would bring them, smaller ones before."""
     return select_along(x, argpartition(x, kth, axis), axis)
 

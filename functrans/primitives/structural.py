@@ -29,6 +29,7 @@ from functrans.core.lowering import (
     same_place,
 )
 from functrans.core.primitive import Primitive, linear, nondifferentiable
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.primitives.native.fortran import write_transpose
 
@@ -41,7 +42,7 @@ _SMALL = 2048
 # cast -------------------------------------------------------------------------------------------
 
 
-def _cast_impl(x: Any, *, dtype: np.dtype) -> tuple[Any, ...]:
+def _cast_impl(x: Array | complex, *, dtype: np.dtype) -> tuple[Any, ...]:
     value = x if isinstance(x, (np.ndarray, np.generic)) else np.asarray(x)
     if value.dtype.kind == "c" and dtype.kind != "c":
         value = value.real if dtype.kind != "b" else value
@@ -52,20 +53,26 @@ def _cast_aval(x: ShapedArray, *, dtype: np.dtype) -> tuple[ShapedArray, ...]:
     return (ShapedArray(x.shape, dtype),)
 
 
-def _cast_jvp(primals: Any, tangents: Any, outs: Any, *, dtype: np.dtype) -> tuple[Any, ...]:
+def _cast_jvp(
+    primals: tuple[Array, ...],
+    tangents: tuple[Array, ...],
+    outs: tuple[Array, ...],
+    *,
+    dtype: np.dtype,
+) -> tuple[Any, ...]:
     from_dtype = dtype_of(primals[0])
     if is_differentiable_dtype(dtype) and is_differentiable_dtype(from_dtype):
         return bind(cast_p, tangents[0], dtype=dtype)
     return (zeros_like_aval(outs[0]),)
 
 
-def zeros_like_aval(value: Any) -> Any:
+def zeros_like_aval(value: Array) -> Any:
     """The symbolic zero of a value's aval."""
     from_value = ShapedArray(shape_of(value), dtype_of(value))
     return Zero(from_value)
 
 
-def _cast_transpose(cts: Any, operands: Any, *, dtype: np.dtype) -> tuple[Any, ...]:
+def _cast_transpose(cts: tuple[Array, ...], operands: Any, *, dtype: np.dtype) -> tuple[Any, ...]:
     return (cast(cts[0], operands[0].aval.dtype),)
 
 
@@ -77,7 +84,7 @@ def _cast_lower(e: Numbers, x: Number, *, dtype: np.dtype) -> Number:
     return e.cast(x, dtype)
 
 
-def _cast_expression(x: ShapedArray, *, dtype: np.dtype) -> Any:
+def _cast_expression(x: ShapedArray, *, dtype: np.dtype) -> tuple[Any, ...]:
     part = ".real" if x.dtype.kind == "c" and dtype.kind not in "bc" else ""
     return f"{{0}}{part}.astype({{1}})", (dtype,)
 
@@ -106,7 +113,7 @@ def cast(x: Any, dtype: Any) -> Any:
 # weaken -----------------------------------------------------------------------------------------
 
 
-def _weaken_impl(x: Any) -> tuple[Any, ...]:
+def _weaken_impl(x: Array) -> tuple[Any, ...]:
     return (x.item() if isinstance(x, (np.ndarray, np.generic)) else x,)
 
 
@@ -116,11 +123,11 @@ def _weaken_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (ShapedArray((), x.dtype, True),)
 
 
-def _weaken_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _weaken_transpose(cts: tuple[Array, ...], operands: Any) -> tuple[Any, ...]:
     return (cts[0],)
 
 
-def _weaken_batch(size: int, operands: Any, dims: Any) -> Any:
+def _weaken_batch(size: int, operands: Any, dims: Any) -> tuple[Any, ...]:
     return operands, dims
 
 
@@ -144,7 +151,7 @@ def weaken(x: Any) -> Any:
 # reshape ----------------------------------------------------------------------------------------
 
 
-def _reshape_impl(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _reshape_impl(x: Array | complex, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
     return (np.reshape(x, shape),)
 
 
@@ -157,7 +164,9 @@ def _reshape_aval(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArra
     return (ShapedArray(shape, x.dtype, x.weak and not shape),)
 
 
-def _reshape_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _reshape_transpose(
+    cts: tuple[Any, ...], operands: Any, *, shape: tuple[int, ...]
+) -> tuple[Any, ...]:
     return bind(reshape_p, cts[0], shape=operands[0].aval.shape)
 
 
@@ -255,7 +264,7 @@ def _view_batch(size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]) 
     return bind(view_p, moveaxis(operands[0], dims[0], 0), shape=(size, *shape)), (0,)
 
 
-def _view_lower(index: Any, avals: Any, output: int, *, shape: tuple[int, ...]) -> None:
+def _view_lower(index: tuple[Any, ...], avals: Any, output: int, *, shape: tuple[int, ...]) -> None:
     """Never read through: it is the operand's memory."""
 
 
@@ -275,7 +284,7 @@ view_p: Primitive = Primitive(
 # transpose --------------------------------------------------------------------------------------
 
 
-def _transpose_impl(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _transpose_impl(x: Array, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
     return (np.asarray(x).transpose(axes),)
 
 
@@ -293,7 +302,9 @@ def inverse_permutation(axes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(inverse)
 
 
-def _transpose_transpose(cts: Any, operands: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _transpose_transpose(
+    cts: tuple[Any, ...], operands: Any, *, axes: tuple[int, ...]
+) -> tuple[Any, ...]:
     return bind(transpose_p, cts[0], axes=inverse_permutation(axes))
 
 
@@ -348,7 +359,7 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
     return bind(transpose_p, x, axes=tuple(axes))[0]
 
 
-def front(size: int, x: Any, dim: int | None) -> Any:
+def front(size: int, x: Array, dim: int | None) -> Any:
     """An operand with its batch axis in front; one that has none is broadcast."""
     return broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
 
@@ -358,7 +369,7 @@ def to_front(size: int, operands: Any, dims: Any) -> list[Any]:
     return [front(size, x, dim) for x, dim in zip(operands, dims, strict=True)]
 
 
-def without_axis(x: Any, dim: int | None) -> tuple[int, ...]:
+def without_axis(x: Array, dim: int | None) -> tuple[int, ...]:
     """The shape without the batch axis."""
     shape = shape_of(x)
     return shape if dim is None else shape[:dim] + shape[dim + 1 :]
@@ -367,7 +378,7 @@ def without_axis(x: Any, dim: int | None) -> tuple[int, ...]:
 # broadcast_to -----------------------------------------------------------------------------------
 
 
-def _broadcast_to_impl(x: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _broadcast_to_impl(x: Array, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
     if math.prod(shape) <= _SMALL:  # np.broadcast_to costs 3 us, filling a small array 0.5 us
         out = np.empty(shape, dtype_of(x))
         out[...] = x
@@ -387,7 +398,9 @@ def _broadcast_to_aval(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[Shape
     return (ShapedArray(shape, x.dtype),)
 
 
-def _broadcast_to_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _broadcast_to_transpose(
+    cts: tuple[Any, ...], operands: Any, *, shape: tuple[int, ...]
+) -> tuple[Any, ...]:
     return (sum_to_shape(cts[0], operands[0].aval.shape),)
 
 
@@ -432,7 +445,7 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
 _HALF = np.dtype(np.float16)
 
 
-def _reduce_sum_impl(x: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _reduce_sum_impl(x: Array, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
     dtype = dtype_of(x)
     if (
         dtype is _HALF
@@ -459,7 +472,7 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
     return tuple([1 if axis in axes else extent for axis, extent in enumerate(shape)])
 
 
-def expand_reduced(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+def expand_reduced(x: Operand, shape: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     """Bring a result of a reduction over ``axes`` back to the shape before it."""
     if not axes:
         return x
@@ -508,7 +521,7 @@ def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
 # copy -------------------------------------------------------------------------------------------
 
 
-def _copy_impl(x: Any) -> tuple[Any, ...]:
+def _copy_impl(x: Array) -> tuple[Any, ...]:
     return (np.array(x),)
 
 
@@ -516,7 +529,7 @@ def _copy_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (x.strong(),)
 
 
-def _copy_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _copy_transpose(cts: tuple[Any, ...], operands: Any) -> tuple[Any, ...]:
     return tuple(cts)
 
 
@@ -540,7 +553,7 @@ copy_p: Primitive = Primitive(
 # stop_gradient ----------------------------------------------------------------------------------
 
 
-def _stop_impl(x: Any) -> tuple[Any, ...]:
+def _stop_impl(x: Array) -> tuple[Any, ...]:
     return (x,)
 
 
@@ -548,7 +561,7 @@ def _stop_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (x,)
 
 
-def _stop_batch(size: int, operands: Any, dims: Any) -> Any:
+def _stop_batch(size: int, operands: Any, dims: Any) -> tuple[Any, ...]:
     return bind(stop_gradient_p, operands[0]), dims
 
 
@@ -563,11 +576,11 @@ stop_gradient_p = Primitive(
 )
 
 
-def _unrecorded_batch(size: int, operands: Any, dims: Any) -> Any:
+def _unrecorded_batch(size: int, operands: Any, dims: Any) -> tuple[Any, ...]:
     return bind(unrecorded_p, operands[0]), dims
 
 
-def _unrecorded_transpose(cts: Any, operands: Any) -> Any:
+def _unrecorded_transpose(cts: object, operands: object) -> Any:
     return (None,)
 
 
@@ -620,7 +633,7 @@ def sum_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
     return reshape(reduce_sum(x, axes), shape)
 
 
-def unbroadcast(ct: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def unbroadcast(ct: Array, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """Bring a cotangent back to the aval of a broadcast or promoted operand (sum, then cast)."""
     return cast(sum_to_shape(ct, shape), dtype)
 

@@ -21,6 +21,7 @@ from functrans.core.dispatch import aval_of, bind
 from functrans.core.lowering import Structured
 from functrans.core.primitive import Primitive, is_linear, linear, nondifferentiable
 from functrans.core.tapes import TapeValue
+from functrans.core.values import Array
 from functrans.primitives.elementwise import add
 from functrans.primitives.structural import broadcast_to, reshape, sum_to_shape
 
@@ -50,7 +51,7 @@ def _empty_tape_aval(*, aval: Tape) -> tuple[Aval]:
     return (aval,)
 
 
-def _empty_tape_batch(size: int, operands: Any, dims: Any, *, aval: Tape) -> tuple[Any, Any]:
+def _empty_tape_batch(size: int, operands: object, dims: object, *, aval: Tape) -> tuple[Any, Any]:
     return bind(empty_tape_p, aval=aval), (None,)
 
 
@@ -87,11 +88,11 @@ def _tape_add_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
     )
 
 
-def _tape_add_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+def _tape_add_batch(size: int, operands: Any, dims: object) -> tuple[Any, Any]:
     return bind(tape_add_p, *operands), (0,)
 
 
-def _added(a: Any, b: Any) -> Any:
+def _added(a: Array, b: Array) -> Any:
     return tape_add(a, b) if type(aval_of(a)) is Tape else add(a, b)
 
 
@@ -106,7 +107,7 @@ tape_add_p = Primitive(
 )
 
 
-def tape_add(a: Any, b: Any) -> Any:
+def tape_add(a: Array, b: Array) -> Any:
     """Sum of two tapes, entry by entry; entries broadcast, as they do under ``vmap``."""
     return bind(tape_add_p, a, b)[0]
 
@@ -134,7 +135,7 @@ def _tape_broadcast_to_transpose(
 
 
 def _tape_broadcast_to_batch(
-    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+    size: int, operands: Any, dims: object, *, shape: tuple[int, ...]
 ) -> tuple[Any, Any]:
     own = entry_aval(aval_of(operands[0])).shape[1:]
     padding = (1,) * (len(shape) - len(own))
@@ -142,7 +143,7 @@ def _tape_broadcast_to_batch(
     return bind(tape_broadcast_to_p, padded, shape=(size, *shape)), (0,)
 
 
-def _broadcast(entry: Any, *, shape: tuple[int, ...]) -> Any:
+def _broadcast(entry: object, *, shape: tuple[int, ...]) -> Any:
     whole = type(aval_of(entry)) is Tape
     return tape_broadcast_to(entry, shape) if whole else broadcast_to(entry, shape)
 
@@ -158,7 +159,7 @@ tape_broadcast_to_p = Primitive(
 )
 
 
-def tape_broadcast_to(tape: Any, shape: tuple[int, ...]) -> Any:
+def tape_broadcast_to(tape: object, shape: tuple[int, ...]) -> Any:
     """Broadcast every entry; the same tape if its entries have the shape."""
     if entry_aval(aval_of(tape)).shape == shape:
         return tape
@@ -169,7 +170,7 @@ def tape_broadcast_to(tape: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _tape_sum_to_impl(tape: TapeValue, *, shape: tuple[int, ...]) -> tuple[TapeValue]:
-    def narrow(entry: Any) -> Any:
+    def narrow(entry: object) -> Any:
         if type(entry) is TapeValue:
             return _tape_sum_to_impl(entry, shape=shape)[0]
         return sum_to_shape(entry, shape)
@@ -182,7 +183,7 @@ def _tape_sum_to_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -
 
 
 def _tape_sum_to_batch(
-    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+    size: int, operands: Any, dims: object, *, shape: tuple[int, ...]
 ) -> tuple[Any, Any]:
     own = entry_aval(aval_of(operands[0])).shape[1:]
     padding = (1,) * (len(own) - len(shape))
@@ -190,7 +191,7 @@ def _tape_sum_to_batch(
     return bind(tape_reshape_p, summed, shape=(size, *shape)), (0,)
 
 
-def _summed(entry: Any, *, shape: tuple[int, ...]) -> Any:
+def _summed(entry: object, *, shape: tuple[int, ...]) -> Any:
     whole = type(aval_of(entry)) is Tape
     return tape_sum_to(entry, shape) if whole else sum_to_shape(entry, shape)
 
@@ -206,7 +207,7 @@ tape_sum_to_p = Primitive(
 )
 
 
-def tape_sum_to(tape: Any, shape: tuple[int, ...]) -> Any:
+def tape_sum_to(tape: object, shape: tuple[int, ...]) -> Any:
     """Undo a broadcast of every entry; the same tape if its entries have the shape."""
     if entry_aval(aval_of(tape)).shape == shape:
         return tape
@@ -231,12 +232,12 @@ def _tape_reshape_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) 
 
 
 def _tape_reshape_batch(
-    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+    size: int, operands: Any, dims: object, *, shape: tuple[int, ...]
 ) -> tuple[Any, Any]:
     return bind(tape_reshape_p, operands[0], shape=(size, *shape)), (0,)
 
 
-def _reshaped(entry: Any, *, shape: tuple[int, ...]) -> Any:
+def _reshaped(entry: object, *, shape: tuple[int, ...]) -> Any:
     if type(aval_of(entry)) is Tape:
         return bind(tape_reshape_p, entry, shape=shape)[0]
     return reshape(entry, shape)

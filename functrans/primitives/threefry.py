@@ -51,7 +51,7 @@ def _rounds(
         x1 += np.uint32(group + 1)
 
 
-def _threefry(k0: Any, k1: Any, c0: Any, c1: Any) -> np.ndarray:
+def _threefry(k0: object, k1: object, c0: object, c1: object) -> np.ndarray:
     """The blocks of broadcast words."""
     k0, k1, c0, c1 = (np.asarray(word) for word in (k0, k1, c0, c1))
     shape = np.broadcast_shapes(k0.shape, k1.shape, c0.shape, c1.shape)
@@ -116,7 +116,7 @@ threefry2x32_p: Primitive = elementwise_primitive(
 PRIMITIVES: tuple[Primitive, ...] = (threefry2x32_p,)
 
 
-def threefry2x32(k0: Any, k1: Any, c0: Any, c1: Any) -> Any:
+def threefry2x32(k0: object, k1: object, c0: object, c1: object) -> Any:
     """The block of a key and a counter.
 
     Args:

@@ -23,6 +23,7 @@ from functrans.core.avals import PYTHON_SCALARS, ShapedArray
 from functrans.core.dispatch import dtype_of
 from functrans.core.lowering import Expansion
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array, Operand
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import (
@@ -70,14 +71,14 @@ def _of_one_formula(formula: Callable[..., Any], name: str) -> dict[str, Any]:
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of arrays of one floating dtype as one of all plain operands."""
 
-    def plain(*operands: Any) -> Any:
+    def plain(*operands: Array | complex) -> Any:
         dtype = floating(np.result_type(*operands))
         return function(*[np.asarray(x, dtype) for x in operands])[()]
 
     return plain
 
 
-def _typed(x: Any, like: Any) -> Any:
+def _typed(x: Array, like: Array) -> Array:
     """A Python number in the dtype of an array; an array as it is."""
     return dtype_of(like).type(x) if type(x) in PYTHON_SCALARS else x
 
@@ -85,7 +86,7 @@ def _typed(x: Any, like: Any) -> Any:
 # signs and absolute values -----------------------------------------------------------------------
 
 
-def _plain_sign(x: Any) -> Any:
+def _plain_sign(x: Array) -> Array:
     return np.where(x != x, 0, np.sign(x)).astype(np.result_type(x), copy=False)[()]
 
 
@@ -107,7 +108,7 @@ torch_absolute_p: Primitive = unary(
 )
 
 
-def _is_integer(x: Any) -> bool:
+def _is_integer(x: Operand) -> bool:
     return dtype_of(x).kind in "biu"
 
 
@@ -123,7 +124,7 @@ def absolute(x: Any) -> Any:
 # extrema -----------------------------------------------------------------------------------------
 
 
-def _is_extremum(a: Any, b: Any, t: Any, a_loses: Any) -> Any:
+def _is_extremum(a: Operand, b: Operand, t: Any, a_loses: Any) -> Any:
     """All of a tangent for an operand that does not lose, half of it at a tie."""
     return ew.where(a_loses, 0, ew.where(a == b, t * 0.5, t))
 
@@ -225,7 +226,7 @@ clamp: ArrayFunction = user_function(
 # two operands ------------------------------------------------------------------------------------
 
 
-def _angle_slope(t: Any, part: Any, a: Any, b: Any) -> Any:
+def _angle_slope(t: object, part: object, a: Array, b: Array) -> Any:
     """``t * part / (a**2 + b**2)``; 0 at the origin."""
     size = ew.hypot(a, b)
     size = ew.where(size == 0, math.inf, size)
@@ -288,7 +289,7 @@ torch_remainder_p: Primitive = binary(
 )
 
 
-def _plain_power(a: Any, b: Any) -> Any:
+def _plain_power(a: Array | complex, b: Array | complex) -> Any:
     if type(b) is float and b == -0.5 and type(a) not in PYTHON_SCALARS:
         return 1 / np.sqrt(a)  # keeps the sign of zeros, and has no value at minus infinity
     if type(a) is float and type(b) in PYTHON_SCALARS:
@@ -296,7 +297,7 @@ def _plain_power(a: Any, b: Any) -> Any:
     return a**b
 
 
-def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
+def _power_in_base(t: Array, a: Array, b: float, y: object) -> Array:
     """``t * b * a**(b-1)``; 0 where ``b`` is 0."""
     if type(b) in PYTHON_SCALARS:
         if b == 0:
@@ -319,7 +320,7 @@ def _power_in_base(t: Any, a: Any, b: Any, y: Any) -> Any:
     return ew.mul_strong_zero(t, slope)
 
 
-def _power_in_exponent(t: Any, a: Any, b: Any, y: Any) -> Any:
+def _power_in_exponent(t: object, a: Array, b: Array, y: Array) -> Any:
     """``t * y * log(a)``; 0 where ``a`` is 0 and ``b`` is not negative."""
     if type(a) in PYTHON_SCALARS:
         if a == 0:
@@ -344,11 +345,11 @@ torch_power_p: Primitive = binary(
 torch_power: ArrayFunction = user_function(torch_power_p)
 
 
-def _xlogy(m: Any, a: Any, b: Any) -> Any:
+def _xlogy(m: Any, a: Array | complex, b: Array | complex) -> Array:
     return m.where((a == 0) & (b == b), 0, a * m.log(b))
 
 
-def _xlog1py(m: Any, a: Any, b: Any) -> Any:
+def _xlog1py(m: Any, a: Operand, b: Operand) -> Array:
     return m.where((a == 0) & (b == b), 0, a * m.log1p(b))
 
 
@@ -378,7 +379,7 @@ _LEAST_LOG = -100.0
 _LEAST_PRODUCT = 1e-12
 
 
-def _bce(m: Any, x: Any, y: Any) -> Any:
+def _bce(m: Any, x: Array | complex, y: Array) -> Array:
     hit = m.maximum(m.log(x), _LEAST_LOG)
     miss = m.maximum(m.log1p(-x), _LEAST_LOG)
     return (y - 1) * miss - y * hit
@@ -405,7 +406,7 @@ def _value_aval(value: ShapedArray, carrier: ShapedArray) -> tuple[ShapedArray, 
     return (ShapedArray(shape, promoted_dtype((value, carrier))),)
 
 
-def _plain_with_slope(value: Any, carrier: Any) -> Any:
+def _plain_with_slope(value: Any, carrier: Any) -> Array:
     return np.where(False, carrier, value)[()]
 
 
@@ -432,7 +433,7 @@ torch_logit_p: Primitive = unary(
 )
 
 
-def _sinc_slope(t: Any, x: Any, y: Any) -> Any:
+def _sinc_slope(t: object, x: Array, y: Array) -> Any:
     """``t * (cos(pi x) - y) / x``; near 0 its series, whose derivatives are exact at 0, too."""
     angle = math.pi * x
     squared = angle * angle
@@ -442,7 +443,7 @@ def _sinc_slope(t: Any, x: Any, y: Any) -> Any:
     return t * ew.where(is_near, math.pi * series, (ew.cos(math.pi * apart) - y) / apart)
 
 
-def _sinc(m: Any, x: Any) -> Any:
+def _sinc(m: Any, x: Operand) -> Array:
     angle = math.pi * m.where(x == 0, 1, x)
     return m.where(x == 0, 1, m.sin(angle) / angle)
 
@@ -452,7 +453,7 @@ torch_sinc_p: Primitive = unary(
 )
 
 
-def _entropy(m: Any, x: Any) -> Any:
+def _entropy(m: Any, x: Any) -> Array:
     value = -x * m.log(m.where(x > 0, x, 1))
     return m.where((x > 0) | (x != x), value, m.where(x == 0, x, -math.inf))
 
@@ -465,11 +466,11 @@ entropy_p: Primitive = unary(
 )
 
 
-def _plain_expm1_below(x: Any, rate: Any) -> Any:
+def _plain_expm1_below(x: Array, rate: Array) -> Array:
     return np.expm1(np.where(x > 0, 0, x) * rate)
 
 
-def _expm1_below_slope(t: Any, x: Any, rate: Any, y: Any) -> Any:
+def _expm1_below_slope(t: Array, x: Array, rate: float, y: Array | None) -> Array:
     """``rate * exp(rate * x)`` up to 0; constant at 0, so that the second derivative is 0 there."""
     inside = ew.where(x >= 0, 0, x)
     return t * ew.where(x > 0, 0, ew.exp(inside * rate) * rate)
@@ -488,12 +489,12 @@ expm1_below: ArrayFunction = user_function(
 )
 
 
-def _plain_softplus_below(x: Any, limit: Any) -> Any:
+def _plain_softplus_below(x: Array, limit: Array) -> Array:
     value = sf.softplus_p.elementwise.function(x)  # type: ignore[union-attr]  # it is elementwise
     return np.where(x > limit, x, value)
 
 
-def _softplus_below_slope(t: Any, x: Any, limit: Any, y: Any) -> Any:
+def _softplus_below_slope(t: Array, x: Array, limit: float, y: object) -> Array:
     """``sigmoid(x)`` up to the limit; constant from there on."""
     return t * sf.sigmoid(ew.where(x >= limit, limit, x))
 
@@ -512,7 +513,7 @@ softplus_below: ArrayFunction = user_function(
 )
 
 
-def _plain_lgamma(x: Any) -> Any:
+def _plain_lgamma(x: Array) -> Array:
     y = sf.lgamma_p.elementwise.function(x)  # type: ignore[union-attr]  # it is elementwise
     return np.where(x == -math.inf, math.inf, y)[()]
 

@@ -13,8 +13,10 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans import numpy as fnp
+from functrans.core.values import Array
 from functrans.primitives.elementwise import logaddexp
 from functrans.primitives.special import elementary as el
 from functrans.primitives.special import functions as sf
@@ -32,21 +34,21 @@ from functrans.random.keys import (
 from functrans.random.uniform import open_unit, standard_normal, unit
 
 
-def signs(key: Any, shape: Any, dtype: Any) -> Any:
+def signs(key: Any, shape: Any, dtype: Any) -> Array:
     """1 and -1 with equal probability, in a dtype."""
     bit = raw_bits(key, shape, 32) >> np.uint32(31)
     return cast(bit, dtype) * dtype.type(2) - dtype.type(1)
 
 
 @sampler()
-def exponential(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+def exponential(key: object, shape: object = (), dtype: DTypeLike | None = np.float64) -> Array:
     """Numbers of the exponential distribution of rate 1."""
     shape, dtype = checked("exponential", key, shape, dtype)
     return cast(-fnp.log1p(-unit(key, shape, dtype)), dtype)
 
 
 @sampler()
-def laplace(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+def laplace(key: object, shape: object = (), dtype: DTypeLike | None = np.float64) -> Array:
     """Numbers of Laplace's distribution with density ``exp(-abs(x)) / 2``."""
     shape, dtype = checked("laplace", key, shape, dtype)
     u = open_unit(key, shape, dtype) * 2.0 - 1.0
@@ -54,7 +56,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
 
 
 @sampler()
-def logistic(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+def logistic(key: object, shape: object = (), dtype: DTypeLike | None = np.float64) -> Array:
     """Numbers of the logistic distribution."""
     shape, dtype = checked("logistic", key, shape, dtype)
     u = open_unit(key, shape, dtype)
@@ -62,21 +64,21 @@ def logistic(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
 
 
 @sampler()
-def gumbel(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+def gumbel(key: object, shape: object = (), dtype: DTypeLike | None = np.float64) -> Array:
     """Numbers of Gumbel's distribution, with distribution function ``exp(-exp(-x))``."""
     shape, dtype = checked("gumbel", key, shape, dtype)
     return cast(-fnp.log(-fnp.log(open_unit(key, shape, dtype))), dtype)
 
 
 @sampler()
-def cauchy(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+def cauchy(key: object, shape: object = (), dtype: DTypeLike | None = np.float64) -> Array:
     """Numbers of Cauchy's distribution."""
     shape, dtype = checked("cauchy", key, shape, dtype)
     return cast(fnp.tan((open_unit(key, shape, dtype) - 0.5) * math.pi), dtype)
 
 
 @sampler()
-def maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+def maxwell(key: object, shape: object = (), dtype: DTypeLike | None = np.float64) -> Array:
     """Lengths of vectors of three standard normal numbers: Maxwell's distribution."""
     shape, dtype = checked("maxwell", key, shape, dtype)
     vectors = standard_normal(key, (*shape, 3), dtype)
@@ -90,15 +92,15 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
     scale="the factor before it is added; differentiable",
 )
 def double_sided_maxwell(
-    key: Any, loc: Any, scale: Any, shape: Any = None, dtype: Any = None
-) -> Any:
+    key: object, loc: object, scale: object, shape: object = None, dtype: DTypeLike | None = None
+) -> Array:
     """Numbers of Maxwell's distribution with a random sign, scaled and moved."""
     shape, dtype, [loc, scale] = parameters("double_sided_maxwell", key, shape, dtype, loc, scale)
     key_size, key_sign = split(key)
     return loc + scale * (maxwell(key_size, shape, dtype) * signs(key_sign, shape, dtype))
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Any:
+def rademacher(key: object, shape: object = (), dtype: DTypeLike | None = np.int64) -> Array:
     """1 and -1 with equal probability.
 
     Args:
@@ -124,14 +126,18 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = np.int64) -> Any:
 
 
 @sampler(2.0, scale="the mode, positive; differentiable")
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None) -> Any:
+def rayleigh(
+    key: object, scale: object, shape: object = None, dtype: DTypeLike | None = None
+) -> Array:
     """Numbers of Rayleigh's distribution."""
     shape, dtype, [scale] = parameters("rayleigh", key, shape, dtype, scale)
     return cast(scale * fnp.sqrt(-2.0 * fnp.log(open_unit(key, shape, dtype))), dtype)
 
 
 @sampler(2.0, b="the exponent, positive; differentiable")
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+def pareto(
+    key: object, b: ArrayLike, shape: object = None, dtype: DTypeLike | None = None
+) -> Array:
     """Numbers of Pareto's distribution on ``[1, inf)``."""
     shape, dtype, [b] = parameters("pareto", key, shape, dtype, b)
     return cast(fnp.exp(-fnp.log(open_unit(key, shape, dtype)) / b), dtype)
@@ -144,8 +150,8 @@ def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
     concentration="exponent, positive; differentiable",
 )
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = None, dtype: Any = None
-) -> Any:
+    key: object, scale: Any, concentration: Any, shape: object = None, dtype: object = None
+) -> Array:
     """Numbers of Weibull's distribution."""
     own = parameters("weibull_min", key, shape, dtype, scale, concentration)
     shape, dtype, [scale, concentration] = own
@@ -154,7 +160,9 @@ def weibull_min(
 
 
 @sampler(0.5, sigma="standard deviation of the logarithm; differentiable")
-def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) -> Any:
+def lognormal(
+    key: object, sigma: object = 1.0, shape: object = None, dtype: DTypeLike | None = None
+) -> Array:
     """Exponentials of normal numbers of mean 0."""
     shape, dtype, [sigma] = parameters("lognormal", key, shape, dtype, sigma)
     return fnp.exp(sigma * standard_normal(key, shape, dtype))
@@ -169,8 +177,13 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None) 
     right="upper end; differentiable",
 )
 def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None
-) -> Any:
+    key: object,
+    left: Any,
+    mode: Any,
+    right: Any,
+    shape: object = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Numbers of the triangular distribution."""
     shape, dtype, [left, mode, right] = parameters(
         "triangular", key, shape, dtype, left, mode, right
@@ -189,7 +202,7 @@ def triangular(
     "The choice between the roots depends on it, so that there is no derivative of one sample that "
     "is unbiased: the result is a constant of ``mean``",
 )
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
+def wald(key: object, mean: Any, shape: object = None, dtype: DTypeLike | None = None) -> Array:
     """Numbers of the inverse Gaussian distribution of scale 1."""
     shape, dtype, [mean] = parameters("wald", key, shape, dtype, mean)
     mean = without_derivative(mean)
@@ -210,7 +223,9 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None) -> Any:
     lower="lower bound, which may be ``-inf``; differentiable",
     upper="upper bound, which may be ``inf``; differentiable",
 )
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
+def truncated_normal(
+    key: object, lower: Any, upper: Any, shape: object = None, dtype: DTypeLike | None = None
+) -> Array:
     """Standard normal numbers between two bounds, however far out."""
     shape, dtype, [lower, upper] = parameters("truncated_normal", key, shape, dtype, lower, upper)
     u = cast(open_unit(key, shape, dtype), dtype)

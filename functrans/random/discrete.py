@@ -15,11 +15,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.control.scanning import while_loop
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.special.functions import lgamma
 from functrans.primitives.structural import broadcast_to, cast, normalize_axis
@@ -40,7 +42,7 @@ _SMALL_MEAN = 10.0
 _LONGEST_INVERSION = 200  # a mean below 10 is exceeded that far with probability 1e-180
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
+def bernoulli(key: object, p: object = 0.5, shape: object = None) -> Array:
     """True with probability ``p``.
 
     Args:
@@ -63,7 +65,9 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     return unit(key, shape, dtype) < without_derivative(p)
 
 
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+def geometric(
+    key: object, p: Any, shape: object = None, dtype: DTypeLike | None = np.int64
+) -> Array:
     """The number of trials up to the first success, which has probability ``p``.
 
     Args:
@@ -93,7 +97,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any
     return _as_integers(fnp.where(is_sure, 1.0, fnp.maximum(trials, 1.0)), dtype)
 
 
-def _as_integers(x: Any, dtype: np.dtype) -> Any:
+def _as_integers(x: Any, dtype: np.dtype) -> Array:
     """Numbers as integers, those beyond the dtype as its largest one."""
     limit = int(np.iinfo(dtype).max)
     largest = float(limit)
@@ -103,7 +107,7 @@ def _as_integers(x: Any, dtype: np.dtype) -> Any:
     return fnp.where(is_over, dtype.type(limit), cast(fnp.where(is_over, 0.0, x), dtype))
 
 
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
+def categorical(key: object, logits: object, axis: int = -1, shape: object = None) -> Array:
     """Positions along an axis, with probabilities proportional to the exponentials there.
 
     Args:
@@ -162,13 +166,13 @@ def _inversion(u: Any, first: Any, ratio: Callable[[Any], Any], is_open: Any) ->
 
 
 def _rejection(
-    key: Any,
+    key: object,
     shape: Shape,
     operands: Sequence[Any],
     candidate: Callable[..., Any],
     accepts: Callable[..., Any],
-    is_open: Any,
-) -> Any:
+    is_open: object,
+) -> Array:
     """Propose a number for every element until all have taken one.
 
     Args:
@@ -181,7 +185,7 @@ def _rejection(
       is_open: for which elements to do so.
     """
 
-    def propose(key: Any, shape: Shape, operands: Sequence[Any]) -> tuple[Any, Any]:
+    def propose(key: object, shape: Shape, operands: Sequence[Any]) -> tuple[Any, Any]:
         key_v, key_w = split(key)
         v, w = open_unit(key_v, shape, _WIDE) - 0.5, open_unit(key_w, shape, _WIDE)
         distance = 0.5 - fnp.abs(v)
@@ -191,7 +195,7 @@ def _rejection(
     return until_taken(key, shape, operands, propose, is_open, np.zeros(shape))
 
 
-def _poisson(key: Any, mean: Any, shape: Shape) -> Any:
+def _poisson(key: object, mean: Any, shape: Shape) -> Array:
     key_small, key_large = split(key)
     is_small = (mean > 0) & (mean < _SMALL_MEAN)
     is_large = (mean >= _SMALL_MEAN) & fnp.isfinite(mean)
@@ -205,11 +209,11 @@ def _poisson(key: Any, mean: Any, shape: Shape) -> Any:
         b = 0.931 + 2.53 * fnp.sqrt(high)
         return -0.059 + 0.02483 * b, b
 
-    def candidate(v: Any, distance: Any, high: Any) -> Any:
+    def candidate(v: Any, distance: Any, high: Any) -> Array:
         a, b = extent(high)
         return fnp.floor((2.0 * a / distance + b) * v + high + 0.43)
 
-    def accepts(k: Any, distance: Any, w: Any, high: Any) -> Any:
+    def accepts(k: Any, distance: Any, w: Any, high: Any) -> Array:
         a, b = extent(high)
         is_sure = (distance >= 0.07) & (w <= 0.9277 - 3.6224 / (b - 2.0))
         is_out = (k < 0) | ((distance < 0.013) & (w > distance))
@@ -225,7 +229,9 @@ def _poisson(key: Any, mean: Any, shape: Shape) -> Any:
     return fnp.where(mean >= 0, result, -1.0)
 
 
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+def poisson(
+    key: object, lam: object, shape: object = None, dtype: DTypeLike | None = np.int64
+) -> Array:
     """Numbers of Poisson's distribution.
 
     Args:
@@ -250,12 +256,12 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = np.int64) -> Any
     return _as_integers(_poisson(key, without_derivative(lam), shape), dtype)
 
 
-def _log_factorials(n: Any, k: Any) -> Any:
+def _log_factorials(n: Any, k: Any) -> Array:
     """Logarithm of ``k! (n - k)!``."""
     return lgamma(k + 1.0) + lgamma(n - k + 1.0)
 
 
-def _binomial(key: Any, n: Any, p: Any, shape: Shape) -> Any:
+def _binomial(key: object, n: Any, p: Any, shape: Shape) -> Array:
     key_small, key_large = split(key)
     is_valid = (n >= 0) & fnp.isfinite(n) & (p >= 0) & (p <= 1)
     n = fnp.where(is_valid, fnp.floor(fnp.where(is_valid, n, 0.0)), 0.0)
@@ -277,11 +283,11 @@ def _binomial(key: Any, n: Any, p: Any, shape: Shape) -> Any:
         b = 1.15 + 2.53 * deviation
         return -0.0873 + 0.0248 * b + 0.01 * p, b, (2.83 + 5.1 / b) * deviation
 
-    def candidate(v: Any, distance: Any, n: Any, p: Any, at_mode: Any) -> Any:
+    def candidate(v: Any, distance: Any, n: Any, p: Any, at_mode: object) -> Array:
         a, b, _ = extent(n, p)
         return fnp.floor((2.0 * a / distance + b) * v + n * p + 0.5)
 
-    def accepts(k: Any, distance: Any, w: Any, n: Any, p: Any, at_mode: Any) -> Any:
+    def accepts(k: Any, distance: Any, w: Any, n: Any, p: Any, at_mode: object) -> Array:
         a, b, alpha = extent(n, p)
         is_inside = (k >= 0) & (k <= n)
         is_sure = (distance >= 0.07) & (w <= 0.92 - 4.2 / b) & is_inside
@@ -297,7 +303,9 @@ def _binomial(key: Any, n: Any, p: Any, shape: Shape) -> Any:
     return fnp.where(is_valid, fnp.where(turned, n - count, count), -1.0)
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+def binomial(
+    key: object, n: object, p: object, shape: object = None, dtype: DTypeLike | None = np.int64
+) -> Array:
     """How many of ``n`` trials succeed, each with probability ``p``.
 
     Args:
@@ -323,7 +331,9 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64)
     return _as_integers(_binomial(key, without_derivative(n), without_derivative(p), shape), dtype)
 
 
-def multinomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = np.int64) -> Any:
+def multinomial(
+    key: object, n: object, p: Any, shape: object = None, dtype: DTypeLike | None = np.int64
+) -> Array:
     """How many of ``n`` trials have each outcome.
 
     Args:

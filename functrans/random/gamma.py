@@ -15,11 +15,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans import numpy as fnp
 from functrans.control.custom_rules import custom_jvp
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.elementwise import logaddexp
 from functrans.primitives.special.distributions import gamma_density
@@ -41,7 +43,7 @@ def _large_gamma(key: Any, a: Any) -> Any:
     d = fnp.where(is_valid, d, 1.0)
     c = 1.0 / (3.0 * fnp.sqrt(d))
 
-    def propose(key: Any, shape: Any, operands: Any) -> Any:
+    def propose(key: object, shape: Any, operands: Any) -> Any:
         d, c = operands
         key_normal, key_unit = split(key)
         x = standard_normal(key_normal, shape, dtype)
@@ -56,7 +58,7 @@ def _large_gamma(key: Any, a: Any) -> Any:
 
 
 @custom_jvp
-def _log_gamma(key: Any, a: Any) -> Any:
+def _log_gamma(key: object, a: Any) -> Any:
     """Logarithms of gamma variables of any positive parameters.
 
     Of ``a < 1``: those of ``a + 1`` times ``u**(1/a)``, in logarithms, since that underflows.
@@ -94,14 +96,16 @@ def _log_gamma_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @sampler(0.01, a="parameter, positive; differentiable")
-def loggamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+def loggamma(
+    key: object, a: ArrayLike, shape: object = None, dtype: DTypeLike | None = None
+) -> Array:
     """Logarithms of numbers of the gamma distribution; they do not underflow."""
     shape, dtype, [a] = parameters("loggamma", key, shape, dtype, a)
     return _log_gamma(key, a)
 
 
 @sampler(2.5, a="parameter, positive; differentiable. NaN where it is not positive")
-def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
+def gamma(key: object, a: ArrayLike, shape: object = None, dtype: DTypeLike | None = None) -> Any:
     """Numbers of the gamma distribution of scale 1."""
     shape, dtype, [a] = parameters("gamma", key, shape, dtype, a)
     return fnp.exp(_log_gamma(key, a))
@@ -113,7 +117,9 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     a="first parameter, positive; differentiable",
     b="second parameter, positive; differentiable",
 )
-def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
+def beta(
+    key: object, a: ArrayLike, b: ArrayLike, shape: object = None, dtype: DTypeLike | None = None
+) -> Any:
     """Numbers of the beta distribution."""
     shape, dtype, [a, b] = parameters("beta", key, shape, dtype, a, b)
     key_a, key_b = split(key)
@@ -122,14 +128,14 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = None) -> Any:
 
 
 @sampler(3.0, df="degrees of freedom, positive; differentiable")
-def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+def chisquare(key: Any, df: Any, shape: object = None, dtype: DTypeLike | None = None) -> Array:
     """Numbers of the chi-square distribution."""
     shape, dtype, [df] = parameters("chisquare", key, shape, dtype, df)
     return 2.0 * fnp.exp(_log_gamma(key, df * 0.5))
 
 
 @sampler(3.0, df="degrees of freedom, positive; differentiable")
-def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
+def t(key: object, df: Any, shape: object = None, dtype: DTypeLike | None = None) -> Any:
     """Numbers of Student's t distribution."""
     shape, dtype, [df] = parameters("t", key, shape, dtype, df)
     key_normal, key_gamma = split(key)
@@ -144,7 +150,9 @@ def t(key: Any, df: Any, shape: Any = None, dtype: Any = None) -> Any:
     dfnum="degrees of freedom of the numerator, positive; differentiable",
     dfden="those of the denominator, positive; differentiable",
 )
-def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) -> Any:
+def f(
+    key: object, dfnum: Any, dfden: Any, shape: object = None, dtype: DTypeLike | None = None
+) -> Any:
     """Numbers of Fisher's F distribution."""
     shape, dtype, [dfnum, dfden] = parameters("f", key, shape, dtype, dfnum, dfden)
     key_above, key_below = split(key)
@@ -154,7 +162,9 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None) ->
 
 
 @sampler(2.0, p="exponent, positive; differentiable. Infinity gives uniform numbers in ``(-1, 1)``")
-def generalized_normal(key: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
+def generalized_normal(
+    key: object, p: object, shape: object = None, dtype: DTypeLike | None = None
+) -> Array:
     """Numbers with a density proportional to ``exp(-abs(x)**p)``."""
     shape, dtype, [p] = parameters("generalized_normal", key, shape, dtype, p)
     key_size, key_sign = split(key)
@@ -165,7 +175,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = None, dtype: Any = None) -
     return signs(key_sign, shape, dtype) * fnp.exp(log_size)
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: DTypeLike | None = None) -> Array:
     """Probabilities of Dirichlet's distribution.
 
     Args:

@@ -20,6 +20,7 @@ from textwrap import fill
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.core.caching import remembered
@@ -81,7 +82,7 @@ def sampler(*values: float, **meanings: str) -> Callable[[_Sampler], _Sampler]:
 # arguments --------------------------------------------------------------------------------------
 
 
-def checked_key(name: str, key: Any) -> Any:
+def checked_key(name: str, key: object) -> Any:
     """The key.
 
     Raises:
@@ -134,7 +135,7 @@ def checked_float(name: str, dtype: Any, *, has_complex: bool = False) -> np.dty
     return result
 
 
-def checked_integer(name: str, dtype: Any) -> np.dtype:
+def checked_integer(name: str, dtype: DTypeLike | None) -> np.dtype:
     """A dtype of integers.
 
     Raises:
@@ -146,14 +147,14 @@ def checked_integer(name: str, dtype: Any) -> np.dtype:
     return result
 
 
-def checked(name: str, key: Any, shape: Any, dtype: Any) -> tuple[Shape, np.dtype]:
+def checked(name: str, key: Any, shape: object, dtype: object) -> tuple[Shape, np.dtype]:
     """Shape and dtype of floats to be drawn with a key, which is checked, too."""
     checked_key(name, key)
     return checked_shape(name, shape), checked_float(name, dtype)
 
 
 def parameters(
-    name: str, key: Any, shape: Any, dtype: Any, *values: Any, lead: Shape = ()
+    name: str, key: object, shape: object, dtype: object, *values: object, lead: Shape = ()
 ) -> tuple[Shape, np.dtype, list[Any]]:
     """Shape and dtype of the result, and parameters in them.
 
@@ -195,7 +196,7 @@ def parameters(
 # keys -------------------------------------------------------------------------------------------
 
 
-def _words(seed: Any, name: str) -> Any:
+def _words(seed: object, name: str) -> Any:
     """The upper and the lower half of an integer of 64 bits, as a key."""
     if isinstance(seed, (int, np.integer)) and not isinstance(seed, bool):
         number = int(seed)
@@ -213,7 +214,7 @@ def _words(seed: Any, name: str) -> Any:
     return cast(fnp.stack([wide >> np.uint64(32), wide & np.uint64(_MASK)]), _WORD)
 
 
-def key(seed: Any) -> Any:
+def key(seed: object) -> Any:
     """A key of a seed.
 
     Args:
@@ -233,7 +234,7 @@ def key(seed: Any) -> Any:
     return _words(seed, "key")
 
 
-def split(key: Any, num: Any = 2) -> Any:
+def split(key: Any, num: object = 2) -> Any:
     """New keys that are independent of each other; do not use the old one any more.
 
     Args:
@@ -316,7 +317,7 @@ def blocks(key: Any, shape: Shape) -> Any:
     return fnp.reshape(threefry2x32(key[0], key[1], high, low), shape)
 
 
-def raw_bits(key: Any, shape: Shape, width: int) -> Any:
+def raw_bits(key: object, shape: Shape, width: int) -> Any:
     """``width`` bits per element, as an unsigned integer."""
     packed = blocks(key, shape)
     if width == 64:
@@ -324,7 +325,7 @@ def raw_bits(key: Any, shape: Shape, width: int) -> Any:
     return cast((packed >> np.uint64(32)) ^ packed, np.dtype(f"uint{width}"))
 
 
-def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
+def bits(key: object, shape: object = (), dtype: DTypeLike | None = np.uint32) -> Any:
     """Uniformly distributed bits.
 
     Args:

@@ -13,10 +13,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.special.family import common_dtype
 from functrans.primitives.structural import cast
@@ -27,8 +29,13 @@ from functrans.random.uniform import normal, standard_normal
 
 
 def multivariate_normal(
-    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
-) -> Any:
+    key: object,
+    mean: object,
+    cov: object,
+    shape: object = None,
+    dtype: DTypeLike | None = None,
+    method: str = "cholesky",
+) -> Array:
     """Normal vectors.
 
     Args:
@@ -89,7 +96,9 @@ def multivariate_normal(
     return mean + fnp.matmul(factor, z[..., None])[..., 0]
 
 
-def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = np.float64) -> Any:
+def ball(
+    key: object, d: int, p: Any = 2.0, shape: object = (), dtype: object = np.float64
+) -> Array:
     """Points uniformly distributed in the unit ball of the ``p`` norm.
 
     Args:
@@ -118,8 +127,12 @@ def ball(key: Any, d: int, p: Any = 2.0, shape: Any = (), dtype: Any = np.float6
 
 
 def orthogonal(
-    key: Any, n: int, shape: Any = (), dtype: Any = np.float64, m: int | None = None
-) -> Any:
+    key: object,
+    n: int,
+    shape: object = (),
+    dtype: DTypeLike | None = np.float64,
+    m: int | None = None,
+) -> Array:
     """Orthogonal matrices, uniformly distributed (Haar's measure); unitary ones if complex.
 
     Args:

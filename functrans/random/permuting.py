@@ -12,10 +12,12 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.sorting import argsort, top_k
 from functrans.primitives.structural import cast, normalize_axis
@@ -39,7 +41,7 @@ def _items(name: str, a: Any) -> Any:
     raise TypeError(f"random.{name}: needs an array or an integer, got {a!r}{here()}")
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+def permutation(key: object, x: ArrayLike, axis: int = 0, independent: bool = False) -> Any:
     """The slices of an array in random order.
 
     Args:
@@ -69,8 +71,13 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
 
 
 def choice(
-    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0
-) -> Any:
+    key: object,
+    a: ArrayLike,
+    shape: object = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+) -> Array:
     """Elements of an array.
 
     Args:

@@ -20,6 +20,7 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.control.scanning import scan, while_loop
+from functrans.core.values import Array
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.structural import cast
 from functrans.random.keys import Shape, fold_in, split
@@ -32,7 +33,12 @@ Propose = Callable[[Any, Shape, Sequence[Any]], tuple[Any, Any]]
 
 
 def until_taken(
-    key: Any, shape: Shape, operands: Sequence[Any], propose: Propose, is_open: Any, rest: Any
+    key: object,
+    shape: Shape,
+    operands: Sequence[Any],
+    propose: Propose,
+    is_open: object,
+    rest: object,
 ) -> Any:
     """Propose a number for every open element until all have taken one.
 
@@ -66,10 +72,10 @@ def _drawn(key: Any, size: int, propose: Propose, is_open: Any, result: Any, *op
     """One piece, a vector."""
     count = size // _SHARE if size > _SHORT else 0
 
-    def many_are_open(state: Any) -> Any:
+    def many_are_open(state: Any) -> Array:
         return fnp.sum(state[1]) > count
 
-    def propose_for_all(state: Any) -> Any:
+    def propose_for_all(state: Any) -> tuple[Array, ...]:
         number, is_open, result = state
         is_taken, proposed = propose(fold_in(key, number), (size,), operands)
         return number + 1, is_open & ~is_taken, fnp.where(is_open & is_taken, proposed, result)
@@ -78,10 +84,10 @@ def _drawn(key: Any, size: int, propose: Propose, is_open: Any, result: Any, *op
     if not count:
         return state[2]
 
-    def is_one_open(state: Any) -> Any:
+    def is_one_open(state: Any) -> Array:
         return fnp.any(state[1])
 
-    def propose_for_some(state: Any) -> Any:
+    def propose_for_some(state: Any) -> tuple[Array, ...]:
         number, is_open, result = state
         # Missing places are ``size``, which is dropped below.
         places = fnp.flatnonzero(is_open, size=count, fill_value=size)

@@ -13,10 +13,12 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.structural import broadcast_to, cast
 from functrans.random.keys import (
@@ -54,7 +56,7 @@ _TAIL = (
 )  # fmt: skip
 
 
-def unit(key: Any, shape: Shape, dtype: np.dtype) -> Any:
+def unit(key: object, shape: Shape, dtype: np.dtype) -> Array:
     """Uniform numbers in ``[0, 1)``: multiples of the distance of 1 and its successor."""
     width, digits = 8 * dtype.itemsize, np.finfo(dtype).nmant
     number = raw_bits(key, shape, width)
@@ -62,14 +64,14 @@ def unit(key: Any, shape: Shape, dtype: np.dtype) -> Any:
     return cast(number, dtype) * (0.5**digits)
 
 
-def open_unit(key: Any, shape: Shape, dtype: np.dtype) -> Any:
+def open_unit(key: object, shape: Shape, dtype: np.dtype) -> Any:
     """Uniform numbers in ``(0, 1)``, the middles of the steps of ``unit``, of 24 bits or more."""
     wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
     half_step = 0.5 ** (np.finfo(wide).nmant + 1)
     return unit(key, shape, wide) + half_step
 
 
-def _quotient(coefficients: tuple[tuple[float, ...], tuple[float, ...]], r: Any) -> Any:
+def _quotient(coefficients: tuple[tuple[float, ...], tuple[float, ...]], r: object) -> Any:
     above, below = (_horner(each, r) for each in coefficients)
     return above / below
 
@@ -81,7 +83,7 @@ def _horner(coefficients: tuple[float, ...], r: Any) -> Any:
     return value
 
 
-def normal_of(q: Any) -> Any:
+def normal_of(q: Any) -> Array:
     """The normal quantile of ``q + 1/2``, for ``-1/2 < q < 1/2``.
 
     It is arithmetic that compiles to a few vector instructions, and keeps the dtype.
@@ -94,7 +96,7 @@ def normal_of(q: Any) -> Any:
     return fnp.where(is_central, centre, fnp.copysign(outer, q))
 
 
-def standard_normal(key: Any, shape: Shape, dtype: np.dtype) -> Any:
+def standard_normal(key: object, shape: Shape, dtype: np.dtype) -> Any:
     """Standard normal numbers of a real dtype."""
     wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
     low = math.nextafter(-1.0, 0.0) if wide.itemsize == 8 else float(np.nextafter(wide.type(-1), 0))
@@ -103,7 +105,11 @@ def standard_normal(key: Any, shape: Shape, dtype: np.dtype) -> Any:
 
 
 def uniform(
-    key: Any, shape: Any = (), dtype: Any = np.float64, minval: Any = 0.0, maxval: Any = 1.0
+    key: Any,
+    shape: object = (),
+    dtype: DTypeLike | None = np.float64,
+    minval: object = 0.0,
+    maxval: object = 1.0,
 ) -> Any:
     """Numbers uniformly distributed in ``[minval, maxval)``, up to rounding.
 
@@ -130,7 +136,7 @@ def uniform(
     return unit(key, shape, dtype) * (high - low) + low
 
 
-def _fitting(name: str, value: Any, shape: Shape, dtype: np.dtype) -> Any:
+def _fitting(name: str, value: object, shape: Shape, dtype: np.dtype) -> Array:
     """A parameter in the shape of the result."""
     value = value if isinstance(value, Tracer) else np.asarray(value)
     try:
@@ -141,7 +147,7 @@ def _fitting(name: str, value: Any, shape: Shape, dtype: np.dtype) -> Any:
         ) from None
 
 
-def normal(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
+def normal(key: Any, shape: object = (), dtype: DTypeLike | None = np.float64) -> Any:
     """Standard normal numbers.
 
     Args:
@@ -172,7 +178,9 @@ def normal(key: Any, shape: Any = (), dtype: Any = np.float64) -> Any:
     return cast((re + 1j * im) * math.sqrt(0.5), dtype)
 
 
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = np.int64) -> Any:
+def randint(
+    key: object, shape: object, minval: object, maxval: object, dtype: DTypeLike | None = np.int64
+) -> Array:
     """Integers uniformly distributed in ``[minval, maxval)``.
 
     Args:

@@ -165,7 +165,7 @@ class _Encoder:
         self.types.append(kind)
         return len(self.origins) - 1
 
-    def type(self, aval: Any) -> int:
+    def type(self, aval: object) -> int:
         if type(aval) is not ShapedArray:
             return -1
         key = (aval.shape, aval.dtype, aval.weak)

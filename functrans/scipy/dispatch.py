@@ -14,6 +14,7 @@ from pkgutil import resolve_name
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import dtype_of
 from functrans.numpy.common import as_array, inexact
@@ -59,7 +60,7 @@ def implements(path: str, **own: Callable[..., Any]) -> Callable[[F], F]:
 
     def decorate(traced: F) -> F:
         @functools.wraps(traced)
-        def function(*args: Any, **kwargs: Any) -> Any:
+        def function(*args: object, **kwargs: object) -> Any:
             if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
                 return traced(*args, **kwargs)
             wanted = [check for option, check in own.items() if kwargs.pop(option, False)]
@@ -79,7 +80,7 @@ def floats(*operands: Any) -> list[Any]:
     return [inexact(as_array(x)) for x in operands]
 
 
-def whole(y: Any, *operands: Any) -> Any:
+def whole(y: ArrayLike, *operands: object) -> Any:
     """A result that is whole where all operands are: in their common dtype, modulo its range."""
     dtype = np.result_type(*(dtype_of(as_array(x)) for x in operands))
     if dtype.kind not in "iub":

@@ -22,10 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.fft import fftfreq as fftfreq
 from numpy.fft import rfftfreq as rfftfreq
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.namespaces import listing as _listing
 from functrans.namespaces import missing as _missing
 from functrans.numpy import fft as dft
@@ -45,7 +47,7 @@ def __getattr__(name: str) -> Any:
 # Fourier ----------------------------------------------------------------------------------------
 
 
-def _single(x: Any) -> Any:
+def _single(x: ArrayLike) -> Any:
     """The operand, half precision in single, as SciPy transforms it."""
     x = as_array(x)
     return cast(x, np.float32) if dtype_of(x) == np.float16 else x
@@ -56,7 +58,7 @@ def _one_axis(name: str) -> Callable[..., Any]:
 
     @implements(f"fft.{name}")
     def traced(
-        x: Any,
+        x: ArrayLike,
         n: int | None = None,
         axis: int = -1,
         norm: str | None = None,
@@ -70,15 +72,15 @@ def _one_axis(name: str) -> Callable[..., Any]:
     return _named(traced, name)
 
 
-def _more_axes(name: str, default: Any) -> Callable[..., Any]:
+def _more_axes(name: str, default: object) -> Callable[..., Any]:
     transform = getattr(dft, name)
     is_to_real = name.startswith("irfft")
 
     @implements(f"fft.{name}")
     def traced(
-        x: Any,
+        x: Array,
         s: Sequence[int] | None = None,
-        axes: Any = default,
+        axes: object = default,
         norm: str | None = None,
         overwrite_x: bool = False,
         workers: int | None = None,
@@ -121,13 +123,13 @@ irfftn = _more_axes("irfftn", None)
 
 
 @implements("fft.fftshift")
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Any = None) -> Array:
     """Move the zero frequency to the middle, as ``scipy.fft.fftshift``."""
     return dft.fftshift(x, axes)
 
 
 @implements("fft.ifftshift")
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Undo :func:`fftshift`, as ``scipy.fft.ifftshift``."""
     return dft.ifftshift(x, axes)
 
@@ -141,14 +143,14 @@ def _phases(count: int, step: float, dtype: np.dtype, offset: float = 0.0) -> np
     return wide.astype(np.result_type(dtype, np.complex64))
 
 
-def _dct1(x: Any) -> Any:
+def _dct1(x: Array) -> Array:
     n = shape_of(x)[-1]
     if n < 2:
         raise ValueError(f"dct: type 1 needs at least 2 points, got {n}{here()}")
     return real(dft.rfft(fnp.concatenate((x, x[..., n - 2 : 0 : -1]), axis=-1)))
 
 
-def _dct2(x: Any) -> Any:
+def _dct2(x: Array) -> Array:
     """Even elements, then odd ones backwards; ``z[k]`` holds elements ``k`` and ``n - k``."""
     n = shape_of(x)[-1]
     order = fnp.concatenate((x[..., ::2], x[..., 1::2][..., ::-1]), axis=-1)
@@ -157,7 +159,7 @@ def _dct2(x: Any) -> Any:
     return fnp.concatenate((real(z), upper[..., ::-1]), axis=-1)
 
 
-def _dct3(x: Any) -> Any:
+def _dct3(x: Array) -> Array:
     """The inverse of :func:`_dct2`, times ``2 n``."""
     n = shape_of(x)[-1]
     half = n // 2 + 1
@@ -171,20 +173,20 @@ def _dct3(x: Any) -> Any:
     return fnp.take(order, place, axis=-1)
 
 
-def _dct4(x: Any) -> Any:
+def _dct4(x: ArrayLike) -> Array:
     n = shape_of(x)[-1]
     turned = x * _phases(n, 1 / (2 * n), dtype_of(x))
     spectrum = dft.fft(turned, n=2 * n)[..., :n]
     return real(spectrum * (_phases(n, 1 / (2 * n), dtype_of(x), 1 / (4 * n)) * 2))
 
 
-def _dst1(x: Any) -> Any:
+def _dst1(x: Array) -> Array:
     zero = np.zeros((*shape_of(x)[:-1], 1), dtype_of(x))
     odd = fnp.concatenate((zero, x, zero, -x[..., ::-1]), axis=-1)
     return -imag(dft.rfft(odd))[..., 1:-1]
 
 
-def _alternating(x: Any) -> Any:
+def _alternating(x: ArrayLike) -> Any:
     """Every other element with the other sign."""
     signs = np.ones(shape_of(x)[-1], dtype_of(x))
     signs[1::2] = -1
@@ -208,7 +210,7 @@ _BEFORE = {("dct", 1): (0, -1), ("dct", 3): (0,), ("dst", 3): (-1,)}
 _AFTER = {("dct", 1): (0, -1), ("dct", 2): (0,), ("dst", 2): (-1,)}
 
 
-def _scaled(x: Any, places: tuple[int, ...], factor: float) -> Any:
+def _scaled(x: ArrayLike, places: tuple[int, ...], factor: float) -> Any:
     if not places:
         return x
     weights = np.ones(shape_of(x)[-1], dtype_of(x))
@@ -226,7 +228,7 @@ def _trigonometric(
     orthogonalize: bool | None,
     *,
     inverse: bool,
-) -> Any:
+) -> Array:
     """One of the transforms along an axis, normalized as SciPy does."""
     name = f"i{kind}" if inverse else kind
     if type_ not in _INVERSE:
@@ -273,7 +275,7 @@ def _one(kind: str, *, inverse: bool) -> Callable[..., Any]:
 
     @implements(f"fft.{name}")
     def traced(
-        x: Any,
+        x: ArrayLike,
         type: int = 2,  # SciPy's name
         n: int | None = None,
         axis: int = -1,
@@ -292,7 +294,7 @@ def _many(kind: str, *, inverse: bool) -> Callable[..., Any]:
 
     @implements(f"fft.{name}")
     def traced(
-        x: Any,
+        x: ArrayLike,
         type: int = 2,  # SciPy's name
         s: Sequence[int] | None = None,
         axes: Any = None,

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.numpy.common import layout_of
 from functrans.primitives.indexing import gather
@@ -141,7 +143,7 @@ def _ascending(p: Any, values: Any, axis: int) -> tuple[Any, Any]:
     )
 
 
-def _nearest(grid: list[Any], values: Any, coordinates: list[Any]) -> Any:
+def _nearest(grid: list[Any], values: object, coordinates: list[Any]) -> Any:
     index = []
     for x, p in zip(coordinates, grid, strict=True):
         place = fnp.clip(fnp.searchsorted(p, x, side="right") - 1, 0, shape_of(p)[0] - 2)
@@ -150,7 +152,7 @@ def _nearest(grid: list[Any], values: Any, coordinates: list[Any]) -> Any:
     return gather(values, index, tuple(range(len(grid))), "clip")
 
 
-def _tensor(grid: list[Any], values: Any, coordinates: list[Any], degree: int) -> Any:
+def _tensor(grid: list[Any], values: object, coordinates: list[Any], degree: int) -> Array:
     """A product of splines: coefficients axis by axis, then the sum over the corners."""
     places, weights = [], []
     for axis, (x, p) in enumerate(zip(coordinates, grid, strict=True)):
@@ -194,18 +196,18 @@ def interpn(
 # radial basis functions -------------------------------------------------------------------------
 
 
-def _safe(r2: Any) -> tuple[Any, Any]:
+def _safe(r2: object) -> tuple[Any, Any]:
     """Squares of distances with 1 in place of 0, and where they were 0."""
     is_zero = r2 == 0
     return fnp.where(is_zero, 1, r2), is_zero
 
 
-def _powered(r2: Any, exponent: float, sign: float) -> Any:
+def _powered(r2: object, exponent: float, sign: float) -> Any:
     safe, is_zero = _safe(r2)
     return fnp.where(is_zero, 0, safe**exponent * sign)
 
 
-def _thin_plate(r2: Any) -> Any:
+def _thin_plate(r2: object) -> Any:
     safe, is_zero = _safe(r2)
     return fnp.where(is_zero, 0, 0.5 * safe * fnp.log(safe))
 
@@ -300,9 +302,9 @@ class RadialInterpolant:
 
 def RBFInterpolator(  # noqa: N802  # SciPy's name of a class
     y: Any,
-    d: Any,
+    d: object,
     neighbors: int | None = None,
-    smoothing: Any = 0.0,
+    smoothing: object = 0.0,
     kernel: str = "thin_plate_spline",
     epsilon: Any = None,
     degree: int | None = None,
@@ -406,7 +408,7 @@ class Polynomial:
             total = total * columns(x - knots[k], rest) + c[k]
         return to_axis(total, len(shape_of(x)), self.axis)
 
-    def derivatives(self, x: Any, der: int | None = None) -> Any:
+    def derivatives(self, x: ArrayLike, der: int | None = None) -> Any:
         """Value and derivatives up to an order, in front: ``[der, ...]``."""
         (x,) = floats(x)
         knots, c = fnp.asarray(self.x), fnp.asarray(self.c)
@@ -424,12 +426,12 @@ class Polynomial:
         ]
         return fnp.stack(moved)
 
-    def derivative(self, x: Any, der: int = 1) -> Any:
+    def derivative(self, x: ArrayLike, der: int = 1) -> Any:
         """The derivative of an order."""
         return self.derivatives(x, der + 1)[der]
 
 
-def KroghInterpolator(xi: Any, yi: Any, axis: int = 0) -> Polynomial:  # noqa: N802  # SciPy's name of a class
+def KroghInterpolator(xi: object, yi: object, axis: int = 0) -> Polynomial:  # noqa: N802  # SciPy's name of a class
     """The polynomial through points, as ``scipy.interpolate.KroghInterpolator``.
 
     Abscissas must differ: derivatives given by repeating one are not offered.
@@ -440,7 +442,7 @@ def KroghInterpolator(xi: Any, yi: Any, axis: int = 0) -> Polynomial:  # noqa: N
     return _newton("KroghInterpolator", xi, yi, axis)
 
 
-def BarycentricInterpolator(xi: Any, yi: Any, axis: int = 0) -> Polynomial:  # noqa: N802  # SciPy's name of a class
+def BarycentricInterpolator(xi: object, yi: object, axis: int = 0) -> Polynomial:  # noqa: N802  # SciPy's name of a class
     """The polynomial through points, as ``scipy.interpolate.BarycentricInterpolator``.
 
     It is evaluated in Newton's form with the abscissas in Leja's order, which is as accurate as the
@@ -452,7 +454,7 @@ def BarycentricInterpolator(xi: Any, yi: Any, axis: int = 0) -> Polynomial:  # n
     return _newton("BarycentricInterpolator", xi, yi, axis)
 
 
-def lagrange(x: Any, w: Any) -> Polynomial:
+def lagrange(x: ArrayLike, w: object) -> Polynomial:
     """The polynomial through points, as ``scipy.interpolate.lagrange``, as a function."""
     return _newton("lagrange", x, w, 0)
 

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.numpy.common import layout_of
 from functrans.primitives.linalg import functions as linalg
@@ -31,17 +33,17 @@ from functrans.scipy.reprs import summary
 _STATIC = {"static": True}
 
 
-def periodic(x: Any, start: Any, stop: Any) -> Any:
+def periodic(x: Any, start: Any, stop: Any) -> Array:
     """Points moved by whole periods into an interval."""
     return start + (x - start) % (stop - start)
 
 
-def outside(x: Any, start: Any, stop: Any) -> Any:
+def outside(x: Any, start: Array, stop: Array) -> Any:
     """Which points are not in a closed interval."""
     return (x < start) | (x > stop)
 
 
-def to_axis(out: Any, point_ndim: int, axis: int) -> Any:
+def to_axis(out: Array | None, point_ndim: int, axis: int) -> Any:
     """Move the axes of the points from the front to where the interpolated axis was."""
     if not axis:
         return out
@@ -50,7 +52,7 @@ def to_axis(out: Any, point_ndim: int, axis: int) -> Any:
     return fnp.transpose(out, tuple(moved))
 
 
-def columns(x: Any, ndim: int) -> Any:
+def columns(x: ArrayLike, ndim: int) -> Any:
     """``x`` with axes of extent 1 after its own, to broadcast against ``[*x.shape, ...]``."""
     return fnp.reshape(x, (*shape_of(x), *(1,) * ndim))
 
@@ -152,7 +154,7 @@ class PPoly:
             first, last = knots[0], knots[-1]
             total = whole(last)
 
-            def upto(x: Any) -> Any:
+            def upto(x: ArrayLike) -> Array:
                 return fnp.floor((x - first) / (last - first)) * total + whole(
                     periodic(x, first, last)
                 )
@@ -168,7 +170,7 @@ class PPoly:
 # interpolants -----------------------------------------------------------------------------------
 
 
-def checked(name: str, x: Any, y: Any, axis: int, least: int = 2) -> tuple[Any, Any, int]:
+def checked(name: str, x: Any, y: ArrayLike, axis: int, least: int = 2) -> tuple[Any, Any, int]:
     """Abscissas, data with the interpolated axis in front, and that axis.
 
     Raises:
@@ -193,7 +195,12 @@ def checked(name: str, x: Any, y: Any, axis: int, least: int = 2) -> tuple[Any, 
 
 
 def hermite(
-    x: Any, y: Any, slopes: Any, extrapolate: Any, axis: int, kind: str = "CubicHermiteSpline"
+    x: ArrayLike,
+    y: Array,
+    slopes: Array,
+    extrapolate: object,
+    axis: int,
+    kind: str = "CubicHermiteSpline",
 ) -> PPoly:
     """The cubic of given values and slopes at break points."""
     widths = columns(fnp.diff(x), len(shape_of(y)) - 1)
@@ -204,7 +211,7 @@ def hermite(
 
 
 def CubicHermiteSpline(  # noqa: N802  # SciPy's name of a class
-    x: Any, y: Any, dydx: Any, axis: int = 0, extrapolate: Any = None
+    x: ArrayLike, y: ArrayLike, dydx: object, axis: int = 0, extrapolate: object = None
 ) -> PPoly:
     """The piecewise cubic of given values and slopes, as SciPy's class of the same name."""
     knots, values, own = checked("CubicHermiteSpline", x, y, axis)
@@ -212,7 +219,9 @@ def CubicHermiteSpline(  # noqa: N802  # SciPy's name of a class
     return hermite(knots, values, slopes, extrapolate, own)
 
 
-def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: Any = None) -> PPoly:  # noqa: N802  # SciPy's name of a class
+def PchipInterpolator(  # noqa: N802  # SciPy's name
+    x: ArrayLike, y: ArrayLike, axis: int = 0, extrapolate: object = None
+) -> PPoly:
     """The monotone piecewise cubic, as ``scipy.interpolate.PchipInterpolator``.
 
     Reference: Fritsch & Butland, A method for constructing local monotone piecewise cubic
@@ -250,7 +259,7 @@ def PchipInterpolator(x: Any, y: Any, axis: int = 0, extrapolate: Any = None) ->
 
 
 def Akima1DInterpolator(  # noqa: N802  # SciPy's name of a class
-    x: Any, y: Any, axis: int = 0, *, method: str = "akima", extrapolate: Any = None
+    x: ArrayLike, y: ArrayLike, axis: int = 0, *, method: str = "akima", extrapolate: object = None
 ) -> PPoly:
     """Akima's piecewise cubic, as ``scipy.interpolate.Akima1DInterpolator``.
 
@@ -307,7 +316,7 @@ def Akima1DInterpolator(  # noqa: N802  # SciPy's name of a class
 _ENDS = {"clamped": (1, 0.0), "natural": (2, 0.0)}
 
 
-def _conditions(bc_type: Any, shape: tuple[int, ...], dtype: np.dtype) -> list[Any]:
+def _conditions(bc_type: object, shape: tuple[int, ...], dtype: np.dtype) -> list[Any]:
     """The condition at either end: a name, or order and value."""
     if isinstance(bc_type, str):
         pair = [bc_type, bc_type]
@@ -335,7 +344,7 @@ def _conditions(bc_type: Any, shape: tuple[int, ...], dtype: np.dtype) -> list[A
 
 
 def CubicSpline(  # noqa: N802  # SciPy's name of a class
-    x: Any, y: Any, axis: int = 0, bc_type: Any = "not-a-knot", extrapolate: Any = None
+    x: ArrayLike, y: ArrayLike, axis: int = 0, bc_type: str = "not-a-knot", extrapolate: Any = None
 ) -> PPoly:
     """The interpolating cubic spline, as ``scipy.interpolate.CubicSpline``.
 
@@ -401,7 +410,7 @@ def _check_periodic(values: Any) -> None:
         raise ValueError(f"CubicSpline: periodic data must end with their first value{here()}")
 
 
-def _solve(lower: Any, main: Any, upper: Any, b: Any) -> Any:
+def _solve(lower: ArrayLike, main: ArrayLike, upper: Array, b: Array) -> Any:
     """A tridiagonal system for ``[n, ...]``."""
     dtype = common_floating(main, b)
     zero = np.zeros(1, dtype_of(main))
@@ -411,7 +420,7 @@ def _solve(lower: Any, main: Any, upper: Any, b: Any) -> Any:
     return fnp.reshape(out, shape_of(b))
 
 
-def _slopes(widths: Any, wide: Any, secants: Any, first: Any, last: Any) -> Any:
+def _slopes(widths: Any, wide: Any, secants: Any, first: Array, last: Array) -> Any:
     """Slopes at the break points, from continuity of the second derivative."""
     inner = 3 * (wide[1:] * secants[:-1] + wide[:-1] * secants[1:])
     main = [2 * (widths[:-1] + widths[1:])]
@@ -443,7 +452,7 @@ def _slopes(widths: Any, wide: Any, secants: Any, first: Any, last: Any) -> Any:
     )
 
 
-def _periodic_slopes(widths: Any, wide: Any, secants: Any) -> Any:
+def _periodic_slopes(widths: Any, wide: Any, secants: Any) -> Array:
     """Slopes of a periodic spline: the last unknown apart, the rest is tridiagonal."""
     before = fnp.concatenate((widths[-1:], widths[:-1]))
     rows = fnp.concatenate((wide[-1:], wide[:-1]))

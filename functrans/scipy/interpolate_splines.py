@@ -19,10 +19,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.numpy.common import layout_of
 from functrans.primitives.indexing import scatter
@@ -35,18 +37,18 @@ from functrans.scipy.reprs import of_fields
 _STATIC = {"static": True}
 
 
-def _ratio(a: Any, b: Any) -> Any:
+def _ratio(a: ArrayLike, b: ArrayLike) -> Array:
     """``a / b``, 0 where ``b`` is: the convention for knots that coincide."""
     is_zero = b == 0
     return fnp.where(is_zero, 0, a / fnp.where(is_zero, 1, b))
 
 
-def span(t: Any, k: int, n: int, x: Any) -> Any:
+def span(t: ArrayLike, k: int, n: int, x: ArrayLike) -> Any:
     """The index ``i`` with ``t[i] <= x < t[i + 1]``, within the base interval."""
     return fnp.clip(fnp.searchsorted(t, x, side="right") - 1, k, n - 1)
 
 
-def basis(t: Any, k: int, x: Any, place: Any, nu: int = 0) -> list[Any]:
+def basis(t: Any, k: int, x: Array, place: Array, nu: int = 0) -> list[Any]:
     """The ``k + 1`` B-splines that are not zero on an interval, or derivatives of them.
 
     Element ``j`` belongs to coefficient ``place - k + j``.
@@ -99,7 +101,7 @@ class BSpline:
 
     __repr__ = of_fields
 
-    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+    def __call__(self, x: Any, nu: int = 0, extrapolate: object = None) -> Any:
         """Values, or derivatives of order ``nu``, at points of any shape."""
         how = self.extrapolate if extrapolate is None else extrapolate
         (x,) = floats(x)
@@ -158,7 +160,7 @@ class BSpline:
         if how == "periodic":
             total = whole(last) - whole(first)
 
-            def upto(x: Any) -> Any:
+            def upto(x: ArrayLike) -> Any:
                 turns = fnp.floor((x - first) / (last - first))
                 return turns * total + whole(periodic(x, first, last))
 
@@ -171,11 +173,11 @@ class BSpline:
 # interpolation ----------------------------------------------------------------------------------
 
 
-def _repeated(x: Any, count: int) -> Any:
+def _repeated(x: ArrayLike, count: int) -> Any:
     return fnp.broadcast_to(x, (count,))
 
 
-def not_a_knot(x: Any, k: int) -> Any:
+def not_a_knot(x: Array, k: int) -> Any:
     """Knots for interpolation at ``x`` without conditions at the ends."""
     if k % 2:
         half = (k + 1) // 2
@@ -187,7 +189,7 @@ def not_a_knot(x: Any, k: int) -> Any:
 
 
 def collocation(
-    t: Any, k: int, x: Any, left: list[int], right: list[int]
+    t: ArrayLike, k: int, x: Array, left: list[int], right: list[int]
 ) -> tuple[Any, tuple[int, int]]:
     """The matrix of interpolation by diagonals: derivatives at the left end, values, at the right.
 
@@ -232,7 +234,7 @@ def _end_conditions(bc_type: Any, shape: tuple[int, ...], dtype: np.dtype) -> li
 
 
 def make_interp_spline(
-    x: Any,
+    x: ArrayLike,
     y: Any,
     k: int = 3,
     t: Any = None,
@@ -292,7 +294,7 @@ def make_interp_spline(
     return BSpline(t, fnp.reshape(c, (n + extra, *shape)), k, True, own)
 
 
-def splrep(x: Any, y: Any, k: int = 3, s: float = 0.0) -> tuple[Any, Any, int]:
+def splrep(x: ArrayLike, y: ArrayLike, k: int = 3, s: float = 0.0) -> tuple[Any, Any, int]:
     """The interpolating spline as ``(t, c, k)``, as ``scipy.interpolate.splrep`` with ``s=0``.
 
     Raises:
@@ -307,7 +309,7 @@ def splrep(x: Any, y: Any, k: int = 3, s: float = 0.0) -> tuple[Any, Any, int]:
     return spline.t, fnp.pad(spline.c, (0, k + 1)), k
 
 
-def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
+def splev(x: ArrayLike, tck: Any, der: int = 0, ext: int = 0) -> Any:
     """Values or derivatives of a spline, as ``scipy.interpolate.splev``.
 
     Args:
@@ -329,7 +331,7 @@ def splev(x: Any, tck: Any, der: int = 0, ext: int = 0) -> Any:
     return fnp.where(beyond, 0, out) if ext == 1 else out
 
 
-def splint(a: Any, b: Any, tck: Any) -> Any:
+def splint(a: ArrayLike, b: ArrayLike, tck: Any) -> Any:
     """The integral of a spline, which is 0 beyond its ends, as ``scipy.interpolate.splint``."""
     spline = tck if isinstance(tck, BSpline) else BSpline(*tck)
     return spline.integrate(a, b, False)
@@ -408,13 +410,13 @@ class Interpolant:
 
 
 def interp1d(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     kind: Any = "linear",
     axis: int = -1,
     copy: bool = True,
     bounds_error: bool | None = None,
-    fill_value: Any = np.nan,
+    fill_value: ArrayLike = np.nan,
     assume_sorted: bool = False,
 ) -> Interpolant:
     """Interpolation along an axis, as ``scipy.interpolate.interp1d``.

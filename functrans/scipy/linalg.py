@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import Any as _Any
 
+from functrans.core.values import Array
+
 # isort: off
 from numpy.linalg import LinAlgError as LinAlgError
 
@@ -66,7 +68,7 @@ def __getattr__(name: str) -> _Any:
 
 @_implements("linalg.norm")
 def norm(
-    a: _Any, ord: _Any = None, axis: _Any = None, keepdims: bool = False, check_finite: bool = True
+    a: Array, ord: _Any = None, axis: _Any = None, keepdims: bool = False, check_finite: bool = True
 ) -> _Any:
     """Norms of vectors and matrices, as ``scipy.linalg.norm``; the derivative at 0 is 0."""
     return _fnp.linalg.norm(a, ord=ord, axis=axis, keepdims=keepdims)

@@ -18,12 +18,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.control.closures import make_template
 from functrans.core.arguments import name_of
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.state import open_traces
+from functrans.core.values import Array
 from functrans.higher.jet import jet
 from functrans.numpy.common import layout_of
 from functrans.numpy.linalg_norms import check_square, floating
@@ -35,21 +37,21 @@ from functrans.scipy.dispatch import implements
 from functrans.scipy.linalg_factors import realized
 
 
-def _square(name: str, a: Any) -> Any:
+def _square(name: str, a: ArrayLike) -> Any:
     (a,) = floating(name, a)
     check_square(name, a)
     return a
 
 
-def _expm(a: Any) -> Any:
+def _expm(a: ArrayLike) -> Any:
     return linalg.matrix_function(a, "expm")
 
 
-def _complex(a: Any) -> Any:
+def _complex(a: ArrayLike) -> Array:
     return cast(a, complex_dtype(dtype_of(a)))
 
 
-def _refuse_complex(function: str, result: Any, a: Any, *_: Any) -> Any:
+def _refuse_complex(function: str, result: ArrayLike, a: ArrayLike, *_: ArrayLike) -> Any:
     """What ``real=True`` asks of SciPy's result for a plain matrix."""
     if np.iscomplexobj(result) and not np.iscomplexobj(a):
         linalg.refuse_complex(function)
@@ -57,7 +59,7 @@ def _refuse_complex(function: str, result: Any, a: Any, *_: Any) -> Any:
 
 
 @implements("linalg.expm")
-def expm(A: Any) -> Any:  # SciPy's name
+def expm(A: ArrayLike) -> Array:  # SciPy's name
     """Exponentials of square matrices ``[..., n, n]``, as ``scipy.linalg.expm``.
 
     Derivatives of every order are exact: they are those of the Fréchet derivative.
@@ -72,8 +74,8 @@ def expm(A: Any) -> Any:  # SciPy's name
 
 @implements("linalg.expm_frechet")
 def expm_frechet(
-    A: Any,  # SciPy's names
-    E: Any,
+    A: ArrayLike,  # SciPy's names
+    E: ArrayLike,
     method: str | None = None,
     compute_expm: bool = True,
     check_finite: bool = True,
@@ -88,13 +90,13 @@ def expm_frechet(
     return (_expm(a), slope) if compute_expm else slope
 
 
-def _principal(a: Any, name: str, is_real: bool) -> Any:
+def _principal(a: ArrayLike, name: str, is_real: bool) -> Array:
     """The logarithm or root: complex; in the kind of the matrix where it is known to be so."""
     return linalg.matrix_function(a if is_real else _complex(a), name)
 
 
 @implements("linalg.logm", real=_refuse_complex)
-def logm(A: Any, *, real: bool = False) -> Any:  # SciPy's name
+def logm(A: ArrayLike, *, real: bool = False) -> Array:  # SciPy's name
     """Principal logarithms of square matrices, as ``scipy.linalg.logm``.
 
     Args:
@@ -109,7 +111,7 @@ def logm(A: Any, *, real: bool = False) -> Any:  # SciPy's name
 
 
 @implements("linalg.sqrtm", real=_refuse_complex)
-def sqrtm(A: Any, *, real: bool = False) -> Any:  # SciPy's name
+def sqrtm(A: ArrayLike, *, real: bool = False) -> Array:  # SciPy's name
     """Principal square roots of square matrices, as ``scipy.linalg.sqrtm``.
 
     The derivative solves Sylvester's equation with the root.
@@ -132,7 +134,9 @@ def sqrtm(A: Any, *, real: bool = False) -> Any:  # SciPy's name
 
 
 @implements("linalg.fractional_matrix_power", real=_refuse_complex)
-def fractional_matrix_power(A: Any, t: Any, *, real: bool = False) -> Any:  # SciPy's name
+def fractional_matrix_power(
+    A: ArrayLike, t: ArrayLike, *, real: bool = False
+) -> Array:  # SciPy's name
     """Powers of square matrices, as ``scipy.linalg.fractional_matrix_power``.
 
     A whole number as exponent is done by products; any other one, which may be traced, by
@@ -152,7 +156,7 @@ def fractional_matrix_power(A: Any, t: Any, *, real: bool = False) -> Any:  # Sc
     return realized(_expm(_principal(a, "logm", real) * t), a, t)
 
 
-def _cosine_and_sine(a: Any) -> tuple[Any, Any]:
+def _cosine_and_sine(a: Array) -> tuple[Any, Any]:
     """Both from one exponential of a real matrix, from two of a complex one."""
     if not is_complex(a):
         turned = _expm(_complex(a) * 1j)
@@ -162,40 +166,40 @@ def _cosine_and_sine(a: Any) -> tuple[Any, Any]:
 
 
 @implements("linalg.cosm")
-def cosm(A: Any) -> Any:  # SciPy's name
+def cosm(A: ArrayLike) -> Array:  # SciPy's name
     """Cosines of square matrices, as ``scipy.linalg.cosm``."""
     return _cosine_and_sine(_square("cosm", A))[0]
 
 
 @implements("linalg.sinm")
-def sinm(A: Any) -> Any:  # SciPy's name
+def sinm(A: ArrayLike) -> Array:  # SciPy's name
     """Sines of square matrices, as ``scipy.linalg.sinm``."""
     return _cosine_and_sine(_square("sinm", A))[1]
 
 
 @implements("linalg.tanm")
-def tanm(A: Any) -> Any:  # SciPy's name
+def tanm(A: ArrayLike) -> Array:  # SciPy's name
     """Tangents of square matrices, as ``scipy.linalg.tanm``."""
     cosine, sine = _cosine_and_sine(_square("tanm", A))
     return fnp.linalg.solve(cosine, sine)
 
 
 @implements("linalg.coshm")
-def coshm(A: Any) -> Any:  # SciPy's name
+def coshm(A: ArrayLike) -> Array:  # SciPy's name
     """Hyperbolic cosines of square matrices, as ``scipy.linalg.coshm``."""
     a = _square("coshm", A)
     return (_expm(a) + _expm(-a)) * 0.5
 
 
 @implements("linalg.sinhm")
-def sinhm(A: Any) -> Any:  # SciPy's name
+def sinhm(A: ArrayLike) -> Array:  # SciPy's name
     """Hyperbolic sines of square matrices, as ``scipy.linalg.sinhm``."""
     a = _square("sinhm", A)
     return (_expm(a) - _expm(-a)) * 0.5
 
 
 @implements("linalg.tanhm")
-def tanhm(A: Any) -> Any:  # SciPy's name
+def tanhm(A: ArrayLike) -> Array:  # SciPy's name
     """Hyperbolic tangents of square matrices, as ``scipy.linalg.tanhm``."""
     a = _square("tanhm", A)
     up, down = _expm(a), _expm(-a)
@@ -203,7 +207,7 @@ def tanhm(A: Any) -> Any:  # SciPy's name
 
 
 @implements("linalg.signm")
-def signm(A: Any) -> Any:  # SciPy's name
+def signm(A: ArrayLike) -> Array:  # SciPy's name
     """The sign of square matrices, as ``scipy.linalg.signm``: ``a`` over the root of ``a @ a``.
 
     Reference: Higham, Functions of Matrices (2008), ch. 5.
@@ -214,7 +218,7 @@ def signm(A: Any) -> Any:  # SciPy's name
 
 
 @implements("linalg.funm")
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:  # SciPy's name
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array:  # SciPy's name
     """A function of square matrices, from one of numbers, as ``scipy.linalg.funm``.
 
     Args:
@@ -264,7 +268,7 @@ def _derivatives(func: Callable[[Any], Any], points: np.ndarray, order: int) -> 
     return [np.broadcast_to(np.asarray(d), points.shape) for d in found]
 
 
-def _by_eigenvectors(a: Any, func: Callable[[Any], Any]) -> Any:
+def _by_eigenvectors(a: ArrayLike, func: Callable[[Any], Any]) -> Array:
     """``v diag(func(w)) v^-1``."""
     w, v = linalg.eig(a)
     n = shape_of(a)[-1]
@@ -274,7 +278,7 @@ def _by_eigenvectors(a: Any, func: Callable[[Any], Any]) -> Any:
     )
 
 
-def _nearly_realized(result: Any, a: Any) -> Any:
+def _nearly_realized(result: Array, a: ArrayLike) -> Any:
     """As SciPy does: real if the imaginary part is rounding error, and values are known."""
     values = layout_of(result)
     if is_complex(a) or values is None:

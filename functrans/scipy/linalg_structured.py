@@ -14,10 +14,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.numpy.common import as_array
 from functrans.scipy.dispatch import floats, implements
@@ -75,14 +77,14 @@ def hankel(c: Any, r: Any = None) -> Any:
 
 
 @implements("linalg.circulant")
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """Circulant matrices of first columns ``[..., n]``, as ``scipy.linalg.circulant``."""
     c = fnp.atleast_1d(as_array(c))
     n = shape_of(c)[-1]
     return fnp.take(c, (np.arange(n)[:, None] - np.arange(n)) % max(n, 1), axis=-1)
 
 
-def circulant_product(c: Any, x: Any) -> Any:
+def circulant_product(c: ArrayLike, x: ArrayLike) -> Array:
     """The product of a circulant matrix of first column ``[n]`` with ``[n, k]``."""
     is_real = dtype_of(c).kind != "c" and dtype_of(x).kind != "c"
     if is_real:
@@ -92,7 +94,7 @@ def circulant_product(c: Any, x: Any) -> Any:
 
 
 @implements("linalg.companion")
-def companion(a: Any) -> Any:
+def companion(a: Array) -> Array:
     """Companion matrices of polynomials, highest power first, as ``scipy.linalg.companion``."""
     (a,) = floats(*_vectors("companion", a, least=2))
     *lead, n = shape_of(a)
@@ -102,7 +104,7 @@ def companion(a: Any) -> Any:
 
 
 @implements("linalg.leslie")
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: Array, s: Any) -> Array:
     """Leslie's matrix of fecundities and survival rates, as ``scipy.linalg.leslie``."""
     f, s = _vectors("leslie", f, s)
     *lead, n = shape_of(f)
@@ -117,14 +119,14 @@ def leslie(f: Any, s: Any) -> Any:
 
 
 @implements("linalg.fiedler")
-def fiedler(a: Any) -> Any:
+def fiedler(a: Array) -> Array:
     """``|a[i] - a[j]|``, as ``scipy.linalg.fiedler``."""
     (a,) = _vectors("fiedler", a)
     return fnp.abs(a[..., :, None] - a[..., None, :])
 
 
 @implements("linalg.convolution_matrix")
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix that convolves a vector with ``a``, as ``scipy.linalg.convolution_matrix``.
 
     Args:
@@ -153,7 +155,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 @implements("linalg.block_diag")
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """Matrices along the diagonal of one matrix, as ``scipy.linalg.block_diag``.
 
     Args:
@@ -180,7 +182,7 @@ def block_diag(*arrs: Any) -> Any:
 
 
 @implements("linalg.khatri_rao")
-def khatri_rao(a: Any, b: Any) -> Any:
+def khatri_rao(a: Array, b: Array) -> Array:
     """Kronecker products of columns, as ``scipy.linalg.khatri_rao``."""
     a, b = as_array(a), as_array(b)
     if len(shape_of(a)) < 2 or len(shape_of(b)) < 2 or shape_of(a)[-1] != shape_of(b)[-1]:

@@ -12,10 +12,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.numpy.common import is_known, value_of
 from functrans.numpy.linalg_norms import check_square, floating
@@ -27,7 +29,7 @@ from functrans.scipy.linalg_structured import circulant_product, toeplitz
 _TRANS = {0: "N", 1: "T", 2: "C", "N": "N", "T": "T", "C": "C"}
 
 
-def as_columns(b: Any, n: int, name: str) -> tuple[Any, bool]:
+def as_columns(b: ArrayLike, n: int, name: str) -> tuple[Any, bool]:
     """Right-hand sides as ``[..., n, k]``, and whether it was one vector.
 
     Raises:
@@ -43,7 +45,7 @@ def as_columns(b: Any, n: int, name: str) -> tuple[Any, bool]:
     return b, is_vector
 
 
-def as_given(x: Any, is_vector: bool) -> Any:
+def as_given(x: ArrayLike, is_vector: bool) -> Any:
     """Undo :func:`as_columns`."""
     return reshape(x, shape_of(x)[:-1]) if is_vector else x
 
@@ -117,7 +119,7 @@ def solve(
     return fnp.linalg.solve(linalg.matrix_transpose(a) if transposed else a, b)
 
 
-def linalg_diagonal(a: Any) -> Any:
+def linalg_diagonal(a: ArrayLike) -> Array:
     """The diagonal of each matrix as a column."""
     d = fnp.diagonal(a, axis1=-2, axis2=-1)
     return reshape(d, (*shape_of(d), 1))
@@ -125,14 +127,14 @@ def linalg_diagonal(a: Any) -> Any:
 
 @implements("linalg.solve_triangular")
 def solve_triangular(
-    a: Any,
-    b: Any,
-    trans: Any = 0,
+    a: ArrayLike,
+    b: ArrayLike,
+    trans: ArrayLike = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """Solve ``a @ x = b`` with a triangular matrix, as ``scipy.linalg.solve_triangular``.
 
     Args:
@@ -159,7 +161,7 @@ def solve_triangular(
 
 @implements("linalg.inv")
 def inv(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     check_finite: bool = True,
     *,
@@ -176,7 +178,7 @@ def inv(
 
 
 @implements("linalg.det")
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Determinants, as ``scipy.linalg.det``; derivatives are exact at singular matrices, too."""
     (a,) = floating("det", a)
     check_square("det", a)
@@ -185,8 +187,8 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 @implements("linalg.lstsq")
 def lstsq(
-    a: Any,
-    b: Any,
+    a: Array,
+    b: Array,
     cond: float | None = None,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
@@ -212,12 +214,12 @@ def lstsq(
 @implements("linalg.solve_banded")
 def solve_banded(
     l_and_u: tuple[int, int],
-    ab: Any,
-    b: Any,
+    ab: ArrayLike,
+    b: ArrayLike,
     overwrite_ab: bool = False,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """Solve a banded system, as ``scipy.linalg.solve_banded``.
 
     Args:
@@ -241,13 +243,13 @@ def solve_banded(
 
 @implements("linalg.solveh_banded")
 def solveh_banded(
-    ab: Any,
-    b: Any,
+    ab: Array,
+    b: ArrayLike,
     overwrite_ab: bool = False,
     overwrite_b: bool = False,
     lower: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """Solve a Hermitian positive definite banded system, as ``scipy.linalg.solveh_banded``.
 
     The other half of the matrix is filled in; definiteness is not checked on traced arrays.
@@ -274,7 +276,7 @@ def solveh_banded(
 
 
 @implements("linalg.solve_toeplitz")
-def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
+def solve_toeplitz(c_or_cr: ArrayLike, b: ArrayLike, check_finite: bool = True) -> Array:
     """Solve a Toeplitz system, as ``scipy.linalg.solve_toeplitz``.
 
     Args:
@@ -291,8 +293,8 @@ def solve_toeplitz(c_or_cr: Any, b: Any, check_finite: bool = True) -> Any:
 
 @implements("linalg.matmul_toeplitz")
 def matmul_toeplitz(
-    c_or_cr: Any, x: Any, check_finite: bool = False, workers: int | None = None
-) -> Any:
+    c_or_cr: ArrayLike, x: ArrayLike, check_finite: bool = False, workers: int | None = None
+) -> Array:
     """Product of a Toeplitz matrix by Fourier transforms, as ``scipy.linalg.matmul_toeplitz``."""
     c, r = c_or_cr if isinstance(c_or_cr, tuple) else (c_or_cr, fnp.conj(c_or_cr))
     c, r, x = floating("matmul_toeplitz", c, r, x)
@@ -306,14 +308,14 @@ def matmul_toeplitz(
 
 @implements("linalg.solve_circulant")
 def solve_circulant(
-    c: Any,
-    b: Any,
+    c: ArrayLike,
+    b: ArrayLike,
     singular: str = "raise",
     tol: float | None = None,
     caxis: int = -1,
     baxis: int = 0,
     outaxis: int = 0,
-) -> Any:
+) -> Array:
     """Solve circulant systems by Fourier transforms, as ``scipy.linalg.solve_circulant``.
 
     Args:

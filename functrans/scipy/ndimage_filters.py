@@ -19,10 +19,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.numpy.common import as_array, layout_of, listed_axes, value_of
 from functrans.primitives.convolution import conv
@@ -38,7 +40,7 @@ _PAD_MODES = {
 _MOST_SHIFTS = 64
 
 
-def extended(x: Any, widths: Sequence[tuple[int, int]], mode: str, cval: Any = 0.0) -> Any:
+def extended(x: Any, widths: Sequence[tuple[int, int]], mode: str, cval: object = 0.0) -> Any:
     """An image with margins, filled as one of SciPy's modes says.
 
     Raises:
@@ -53,7 +55,7 @@ def extended(x: Any, widths: Sequence[tuple[int, int]], mode: str, cval: Any = 0
     return fnp.pad(x, list(widths), mode=name, **options)
 
 
-def as_image(name: str, x: Any, output: Any = None) -> tuple[Any, np.dtype]:
+def as_image(name: str, x: ArrayLike, output: Any = None) -> tuple[Any, np.dtype]:
     """The operand as a floating array, and the dtype of the result.
 
     Raises:
@@ -69,7 +71,7 @@ def as_image(name: str, x: Any, output: Any = None) -> tuple[Any, np.dtype]:
     return (cast(x, np.result_type(dtype_of(x), dtype)) if dtype.kind in "fc" else x), dtype
 
 
-def in_dtype(y: Any, dtype: np.dtype) -> Any:
+def in_dtype(y: ArrayLike, dtype: np.dtype) -> Any:
     """A result in its dtype: towards zero for integers, and modulo their range."""
     if dtype.kind in "iub":
         whole = cast(y, np.int64)
@@ -82,7 +84,7 @@ def axes_of_image(axes: Any, ndim: int) -> tuple[int, ...]:
     return listed_axes(axes, ndim, "axes")
 
 
-def per_axis(name: str, value: Any, count: int) -> list[Any]:
+def per_axis(name: str, value: object, count: int) -> list[Any]:
     """One entry for each axis.
 
     Raises:
@@ -98,7 +100,9 @@ def per_axis(name: str, value: Any, count: int) -> list[Any]:
 # correlations -----------------------------------------------------------------------------------
 
 
-def slide(x: Any, weights: Any, axis: int, low: int, mode: str, cval: Any) -> Any:
+def slide(
+    x: ArrayLike, weights: ArrayLike, axis: int, low: int, mode: str, cval: ArrayLike
+) -> Array:
     """``sum_k weights[k] x[i + k - low]`` along an axis."""
     size = shape_of(weights)[0]
     widths = [(0, 0)] * len(shape_of(x))
@@ -123,7 +127,7 @@ def slide(x: Any, weights: Any, axis: int, low: int, mode: str, cval: Any) -> An
     return fnp.moveaxis(fnp.reshape(out, (*shape_of(moved)[:-1], n)), -1, axis)
 
 
-def _sparse_sum(wide: Any, weights: np.ndarray, axes: Sequence[int], shape: Any) -> Any:
+def _sparse_sum(wide: ArrayLike, weights: np.ndarray, axes: Sequence[int], shape: Any) -> Any:
     """The correlation with weights some of which are 0: SciPy does not look at what they cover."""
     total: Any = None
     for place in zip(*np.nonzero(weights), strict=True):
@@ -135,7 +139,9 @@ def _sparse_sum(wide: Any, weights: np.ndarray, axes: Sequence[int], shape: Any)
     return np.zeros(shape, weights.dtype) if total is None else total
 
 
-def _weights(name: str, x: Any, weights: Any, ndim: int | None = None) -> tuple[Any, Any]:
+def _weights(
+    name: str, x: ArrayLike, weights: ArrayLike, ndim: int | None = None
+) -> tuple[Any, Any]:
     """Weights of the image's dtype; the image follows complex ones."""
     (weights,) = floats(weights)
     shape = shape_of(weights)
@@ -151,14 +157,14 @@ def _weights(name: str, x: Any, weights: Any, ndim: int | None = None) -> tuple[
 
 @implements("ndimage.correlate1d")
 def correlate1d(
-    input: Any,  # SciPy's name
-    weights: Any,
+    input: ArrayLike,  # SciPy's name
+    weights: ArrayLike,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Array:
     """Correlation along an axis, as ``scipy.ndimage.correlate1d``.
 
     Args:
@@ -189,14 +195,14 @@ def correlate1d(
 
 @implements("ndimage.convolve1d")
 def convolve1d(
-    input: Any,  # SciPy's name
-    weights: Any,
+    input: ArrayLike,  # SciPy's name
+    weights: ArrayLike,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Array:
     """Convolution along an axis, as ``scipy.ndimage.convolve1d``; see :func:`correlate1d`."""
     weights = fnp.asarray(weights)[::-1]
     origin = -origin - (shape_of(weights)[0] % 2 == 0)
@@ -205,15 +211,15 @@ def convolve1d(
 
 @implements("ndimage.correlate")
 def correlate(
-    input: Any,  # SciPy's name
-    weights: Any,
+    input: ArrayLike,  # SciPy's name
+    weights: Array,
     output: Any = None,
     mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    cval: ArrayLike = 0.0,
+    origin: ArrayLike = 0,
     *,
     axes: Any = None,
-) -> Any:
+) -> Array:
     """Correlation, as ``scipy.ndimage.correlate``.
 
     Args:
@@ -253,12 +259,12 @@ def correlate(
 
 @implements("ndimage.convolve")
 def convolve(
-    input: Any,  # SciPy's name
-    weights: Any,
+    input: ArrayLike,  # SciPy's name
+    weights: Array,
     output: Any = None,
     mode: str = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    cval: ArrayLike = 0.0,
+    origin: ArrayLike = 0,
     *,
     axes: Any = None,
 ) -> Any:
@@ -276,7 +282,7 @@ def convolve(
 # smoothing --------------------------------------------------------------------------------------
 
 
-def _gaussian_weights(sigma: Any, order: int, radius: int) -> Any:
+def _gaussian_weights(sigma: Array, order: int, radius: int) -> Array:
     """Samples of a derivative of a Gaussian, the Gaussian itself summing to 1.
 
     The derivative of order ``n`` is ``q_n(x) phi(x)`` with ``q_(n+1) = q_n' - q_n x / sigma^2``.
@@ -295,17 +301,17 @@ def _gaussian_weights(sigma: Any, order: int, radius: int) -> Any:
 
 @implements("ndimage.gaussian_filter1d")
 def gaussian_filter1d(
-    input: Any,  # SciPy's name
-    sigma: Any,
+    input: ArrayLike,  # SciPy's name
+    sigma: Array,
     axis: int = -1,
     order: int = 0,
     output: Any = None,
     mode: str = "reflect",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     truncate: float = 4.0,
     *,
     radius: int | None = None,
-) -> Any:
+) -> Array:
     """Gaussian filter along an axis, as ``scipy.ndimage.gaussian_filter1d``.
 
     Args:
@@ -338,17 +344,17 @@ def gaussian_filter1d(
 
 @implements("ndimage.gaussian_filter")
 def gaussian_filter(
-    input: Any,  # SciPy's name
-    sigma: Any,
-    order: Any = 0,
+    input: ArrayLike,  # SciPy's name
+    sigma: ArrayLike,
+    order: ArrayLike = 0,
     output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
+    mode: str = "reflect",
+    cval: ArrayLike = 0.0,
     truncate: float = 4.0,
     *,
     radius: Any = None,
     axes: Any = None,
-) -> Any:
+) -> Array:
     """Gaussian filter along axes, as ``scipy.ndimage.gaussian_filter``; see its 1-d sibling."""
     x, dtype = as_image("gaussian_filter", input, output)
     chosen = axes_of_image(axes, len(shape_of(x)))
@@ -372,14 +378,14 @@ def gaussian_filter(
 
 @implements("ndimage.uniform_filter1d")
 def uniform_filter1d(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     size: int,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Array:
     """Means of windows along an axis, as ``scipy.ndimage.uniform_filter1d``."""
     x, dtype = as_image("uniform_filter1d", input, output)
     if size < 1:
@@ -393,15 +399,15 @@ def uniform_filter1d(
 
 @implements("ndimage.uniform_filter")
 def uniform_filter(
-    input: Any,  # SciPy's name
-    size: Any = 3,
+    input: ArrayLike,  # SciPy's name
+    size: ArrayLike = 3,
     output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    mode: ArrayLike = "reflect",
+    cval: ArrayLike = 0.0,
+    origin: ArrayLike = 0,
     *,
     axes: Any = None,
-) -> Any:
+) -> Array:
     """Means of windows, as ``scipy.ndimage.uniform_filter``."""
     x, dtype = as_image("uniform_filter", input, output)
     chosen = axes_of_image(axes, len(shape_of(x)))
@@ -415,7 +421,9 @@ def uniform_filter(
 # differences ------------------------------------------------------------------------------------
 
 
-def _edges(name: str, x: Any, axis: int, output: Any, mode: Any, cval: Any, smooth: Any) -> Any:
+def _edges(
+    name: str, x: Any, axis: int, output: Any, mode: str, cval: ArrayLike, smooth: ArrayLike
+) -> Any:
     x, dtype = as_image(name, x, output)
     ndim = len(shape_of(x))
     axis = normalize_axis(axis, ndim, "axis")
@@ -430,37 +438,37 @@ def _edges(name: str, x: Any, axis: int, output: Any, mode: Any, cval: Any, smoo
 
 @implements("ndimage.sobel")
 def sobel(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     axis: int = -1,
     output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-) -> Any:
+    mode: str = "reflect",
+    cval: ArrayLike = 0.0,
+) -> Array:
     """Sobel's differences along an axis, as ``scipy.ndimage.sobel``."""
     return _edges("sobel", input, axis, output, mode, cval, [1.0, 2.0, 1.0])
 
 
 @implements("ndimage.prewitt")
 def prewitt(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     axis: int = -1,
     output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
-) -> Any:
+    mode: str = "reflect",
+    cval: ArrayLike = 0.0,
+) -> Array:
     """Prewitt's differences along an axis, as ``scipy.ndimage.prewitt``."""
     return _edges("prewitt", input, axis, output, mode, cval, [1.0, 1.0, 1.0])
 
 
 @implements("ndimage.laplace")
 def laplace(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
+    mode: str = "reflect",
+    cval: ArrayLike = 0.0,
     *,
     axes: Any = None,
-) -> Any:
+) -> Array:
     """Sum of second differences, as ``scipy.ndimage.laplace``."""
     x, dtype = as_image("laplace", input, output)
     weights = np.array([1.0, -2.0, 1.0])
@@ -475,30 +483,30 @@ def laplace(
 
 @implements("ndimage.gaussian_laplace")
 def gaussian_laplace(
-    input: Any,  # SciPy's name
-    sigma: Any,
+    input: ArrayLike,  # SciPy's name
+    sigma: ArrayLike,
     output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
+    mode: str = "reflect",
+    cval: ArrayLike = 0.0,
     *,
     axes: Any = None,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: object,
+) -> Array:
     """Sum of second derivatives of a Gaussian filter, as ``scipy.ndimage.gaussian_laplace``."""
     return _gaussian_sum("gaussian_laplace", input, sigma, output, mode, cval, axes, 2, kwargs)
 
 
 @implements("ndimage.gaussian_gradient_magnitude")
 def gaussian_gradient_magnitude(
-    input: Any,  # SciPy's name
-    sigma: Any,
+    input: ArrayLike,  # SciPy's name
+    sigma: ArrayLike,
     output: Any = None,
-    mode: Any = "reflect",
-    cval: Any = 0.0,
+    mode: str = "reflect",
+    cval: ArrayLike = 0.0,
     *,
     axes: Any = None,
-    **kwargs: Any,
-) -> Any:
+    **kwargs: object,
+) -> Array:
     """Size of the gradient of a Gaussian filter, as SciPy's function of the same name."""
     name = "gaussian_gradient_magnitude"
     return _gaussian_sum(name, input, sigma, output, mode, cval, axes, 1, kwargs)
@@ -506,15 +514,15 @@ def gaussian_gradient_magnitude(
 
 def _gaussian_sum(
     name: str,
-    x: Any,
-    sigma: Any,
+    x: ArrayLike,
+    sigma: ArrayLike,
     output: Any,
-    mode: Any,
-    cval: Any,
+    mode: str,
+    cval: ArrayLike,
     axes: Any,
     degree: int,
     kwargs: dict[str, Any],
-) -> Any:
+) -> Array:
     """The sum of second derivatives, or the root of that of squares of first ones."""
     x, dtype = as_image(name, x, output)
     ndim = len(shape_of(x))
@@ -539,8 +547,15 @@ def _gaussian_sum(
 
 
 def _windows(
-    name: str, x: Any, size: Any, footprint: Any, mode: Any, cval: Any, origin: Any, axes: Any
-) -> Any:
+    name: str,
+    x: ArrayLike,
+    size: object,
+    footprint: Any,
+    mode: object,
+    cval: object,
+    origin: object,
+    axes: int | Sequence[int] | None,
+) -> Array:
     """The elements of each window along a new last axis."""
     ndim = len(shape_of(x))
     chosen = axes_of_image(axes, ndim)
@@ -577,7 +592,7 @@ def _windows(
     return fnp.stack(parts, axis=-1)
 
 
-def _ranked(windows: Any, rank: int) -> Any:
+def _ranked(windows: Any, rank: int) -> Array:
     """One rank of the elements along the last axis."""
     count = shape_of(windows)[-1]
     if rank == 0:
@@ -591,12 +606,12 @@ def _ranked(windows: Any, rank: int) -> Any:
 def rank_filter(
     input: Any,  # SciPy's name
     rank: int,
-    size: Any = None,
+    size: object = None,
     footprint: Any = None,
     output: Any = None,
     mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    cval: object = 0.0,
+    origin: object = 0,
     *,
     axes: Any = None,
 ) -> Any:
@@ -616,12 +631,12 @@ def rank_filter(
 @implements("ndimage.median_filter")
 def median_filter(
     input: Any,  # SciPy's name
-    size: Any = None,
+    size: object = None,
     footprint: Any = None,
     output: Any = None,
     mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    cval: object = 0.0,
+    origin: object = 0,
     *,
     axes: Any = None,
 ) -> Any:
@@ -635,12 +650,12 @@ def median_filter(
 def percentile_filter(
     input: Any,  # SciPy's name
     percentile: float,
-    size: Any = None,
+    size: object = None,
     footprint: Any = None,
     output: Any = None,
     mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    cval: object = 0.0,
+    origin: object = 0,
     *,
     axes: Any = None,
 ) -> Any:
@@ -657,17 +672,17 @@ def percentile_filter(
 
 def _extreme(
     name: str,
-    x: Any,
-    size: Any,
+    x: ArrayLike,
+    size: object,
     footprint: Any,
     output: Any,
-    mode: Any,
-    cval: Any,
-    origin: Any,
+    mode: object,
+    cval: object,
+    origin: object,
     axes: Any,
     *,
     is_max: bool,
-) -> Any:
+) -> Array:
     """Largest or least element of each window; one axis after the other for a box."""
     x, dtype = as_image(name, x, output)
     reduce = fnp.max if is_max else fnp.min
@@ -686,12 +701,12 @@ def _extreme(
 @implements("ndimage.maximum_filter")
 def maximum_filter(
     input: Any,  # SciPy's name
-    size: Any = None,
+    size: object = None,
     footprint: Any = None,
     output: Any = None,
     mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    cval: object = 0.0,
+    origin: object = 0,
     *,
     axes: Any = None,
 ) -> Any:
@@ -704,12 +719,12 @@ def maximum_filter(
 @implements("ndimage.minimum_filter")
 def minimum_filter(
     input: Any,  # SciPy's name
-    size: Any = None,
+    size: object = None,
     footprint: Any = None,
     output: Any = None,
     mode: Any = "reflect",
-    cval: Any = 0.0,
-    origin: Any = 0,
+    cval: object = 0.0,
+    origin: object = 0,
     *,
     axes: Any = None,
 ) -> Any:
@@ -721,14 +736,14 @@ def minimum_filter(
 
 @implements("ndimage.maximum_filter1d")
 def maximum_filter1d(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     size: int,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Array:
     """Largest elements of windows along an axis, as ``scipy.ndimage.maximum_filter1d``."""
     name = "maximum_filter1d"
     axis = normalize_axis(axis, len(shape_of(as_array(input))), "axis")
@@ -737,14 +752,14 @@ def maximum_filter1d(
 
 @implements("ndimage.minimum_filter1d")
 def minimum_filter1d(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     size: int,
     axis: int = -1,
     output: Any = None,
     mode: str = "reflect",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     origin: int = 0,
-) -> Any:
+) -> Array:
     """Least elements of windows along an axis, as ``scipy.ndimage.minimum_filter1d``."""
     name = "minimum_filter1d"
     axis = normalize_axis(axis, len(shape_of(as_array(input))), "axis")

@@ -21,10 +21,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.numpy.common import is_known, layout_of, value_of
 from functrans.primitives.complex_parts import real_dtype
@@ -92,7 +94,7 @@ def _start_weights(n: int, z: float, kind: str) -> np.ndarray:
     return weights / (1 - z**n)
 
 
-def _filtered(x: Any, z: float, kind: str) -> Any:
+def _filtered(x: Any, z: float, kind: str) -> Array:
     """Both recursions of one pole along the last axis."""
     dtype = dtype_of(x)
     n = shape_of(x)[-1]
@@ -127,7 +129,7 @@ def _one_axis(x: Any, order: int, axis: int, mode: str) -> Any:
     return fnp.moveaxis(x, -1, axis)
 
 
-def _output_dtype(x: Any, output: Any) -> Any:
+def _output_dtype(x: ArrayLike, output: Any) -> np.dtype:
     """SciPy's result is f64 unless asked; single precision stays so here."""
     dtype = dtype_of(x)
     if output is np.float64 and dtype.char in "fFD":
@@ -137,12 +139,12 @@ def _output_dtype(x: Any, output: Any) -> Any:
 
 @implements("ndimage.spline_filter1d")
 def spline_filter1d(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     order: int = 3,
     axis: int = -1,
     output: Any = np.float64,
     mode: str = "mirror",
-) -> Any:
+) -> Array:
     """Coefficients of the spline through samples along an axis, as SciPy's ``spline_filter1d``.
 
     Args:
@@ -163,11 +165,11 @@ def spline_filter1d(
 
 @implements("ndimage.spline_filter")
 def spline_filter(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     order: int = 3,
     output: Any = np.float64,
     mode: str = "mirror",
-) -> Any:
+) -> Array:
     """Coefficients of the spline through samples on a grid, as ``scipy.ndimage.spline_filter``."""
     _check("spline_filter", order, mode)
     x, _ = as_image("spline_filter", input)
@@ -179,7 +181,7 @@ def spline_filter(
 # evaluation -------------------------------------------------------------------------------------
 
 
-def _weights(t: Any, order: int) -> list[Any]:
+def _weights(t: Array, order: int) -> list[Any]:
     """The B-splines that are not zero, ``t`` after the knot (odd order) or the nearest point."""
     if order == 0:
         return []
@@ -199,7 +201,7 @@ def _weights(t: Any, order: int) -> list[Any]:
     if order == 4:
         low, high, square = 0.5 - t, 0.5 + t, t * t
 
-        def beside(y: Any) -> Any:
+        def beside(y: Array) -> Any:
             return y * (y * (y * (5 - y) / 6 - 1.25) + 5 / 24) + 55 / 96
 
         return [
@@ -210,7 +212,7 @@ def _weights(t: Any, order: int) -> list[Any]:
             high * high * high * high / 24,
         ]
 
-    def inner(y: Any) -> Any:
+    def inner(y: Array) -> Any:
         square = y * y
         return square * (square * (0.25 - y / 12) - 0.5) + 0.55
 
@@ -228,7 +230,7 @@ def _weights(t: Any, order: int) -> list[Any]:
     ]
 
 
-def _folded(c: Any, n: int, mode: str) -> Any:
+def _folded(c: Array, n: int, mode: str) -> Any:
     """Coordinates (or indices) beyond the border moved to where the mode says they lie."""
     if mode == "mirror":
         if n == 1:
@@ -248,7 +250,7 @@ def _folded(c: Any, n: int, mode: str) -> Any:
     return c
 
 
-def _near(place: Any, n: int, order: int, mode: str) -> Any:
+def _near(place: Array, n: int, order: int, mode: str) -> Array:
     """:func:`_folded` of indices that are beyond the border by no more than the spline's order."""
     if mode == "nearest":
         return fnp.clip(place, 0, n - 1)
@@ -263,7 +265,13 @@ def _near(place: Any, n: int, order: int, mode: str) -> Any:
 
 
 def evaluate(
-    name: str, x: Any, coordinates: Sequence[Any], order: int, mode: str, cval: Any, prefilter: bool
+    name: str,
+    x: ArrayLike,
+    coordinates: Sequence[Any],
+    order: int,
+    mode: str,
+    cval: object,
+    prefilter: bool,
 ) -> Any:
     """The spline through samples at coordinates, one array per axis, all of one shape."""
     _check(name, order, mode)
@@ -320,7 +328,7 @@ def evaluate(
     return total
 
 
-def _rounded(y: Any, dtype: np.dtype) -> Any:
+def _rounded(y: ArrayLike, dtype: np.dtype) -> Array:
     """A result in its dtype: the nearest integer of its range, halves away from zero."""
     if dtype.kind not in "iub":
         return in_dtype(y, dtype)
@@ -332,14 +340,14 @@ def _rounded(y: Any, dtype: np.dtype) -> Any:
 
 @implements("ndimage.map_coordinates")
 def map_coordinates(
-    input: Any,  # SciPy's name
-    coordinates: Any,
+    input: ArrayLike,  # SciPy's name
+    coordinates: Array,
     output: Any = None,
     order: int = 3,
     mode: str = "constant",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Array:
     """An image at coordinates, as ``scipy.ndimage.map_coordinates``.
 
     Args:
@@ -389,8 +397,14 @@ def _grid(shape: Sequence[int]) -> list[np.ndarray]:
 
 
 def _separable(
-    name: str, x: Any, coordinates: Sequence[Any], order: int, mode: str, cval: Any, prefilter: bool
-) -> Any:
+    name: str,
+    x: ArrayLike,
+    coordinates: Sequence[Any],
+    order: int,
+    mode: str,
+    cval: object,
+    prefilter: bool,
+) -> Array:
     """Evaluate on the product of coordinates that are vectors, one per axis."""
     shape = tuple(shape_of(c)[0] for c in coordinates)
     ndim = len(shape)
@@ -403,12 +417,12 @@ def _separable(
 
 @implements("ndimage.shift")
 def shift(
-    input: Any,  # SciPy's name
-    shift: Any,
+    input: ArrayLike,  # SciPy's name
+    shift: ArrayLike,
     output: Any = None,
     order: int = 3,
     mode: str = "constant",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     prefilter: bool = True,
 ) -> Any:
     """An image moved along its axes, as ``scipy.ndimage.shift``; ``shift`` may be traced."""
@@ -426,16 +440,16 @@ def shift(
 
 @implements("ndimage.zoom")
 def zoom(
-    input: Any,  # SciPy's name
-    zoom: Any,
+    input: ArrayLike,  # SciPy's name
+    zoom: ArrayLike,
     output: Any = None,
     order: int = 3,
     mode: str = "constant",
-    cval: Any = 0.0,
+    cval: ArrayLike = 0.0,
     prefilter: bool = True,
     *,
     grid_mode: bool = False,
-) -> Any:
+) -> Array:
     """An image on a finer or coarser grid, as ``scipy.ndimage.zoom``.
 
     The factors are shapes, so they are not traced.
@@ -465,7 +479,7 @@ def affine_transform(
     output: Any = None,
     order: int = 3,
     mode: str = "constant",
-    cval: Any = 0.0,
+    cval: object = 0.0,
     prefilter: bool = True,
 ) -> Any:
     """An image under an affine map, as ``scipy.ndimage.affine_transform``.
@@ -523,7 +537,7 @@ def rotate(
     output: Any = None,
     order: int = 3,
     mode: str = "constant",
-    cval: Any = 0.0,
+    cval: object = 0.0,
     prefilter: bool = True,
 ) -> Any:
     """An image turned in the plane of two axes, as ``scipy.ndimage.rotate``.

@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.numpy.common import as_array
 from functrans.primitives.structural import cast
@@ -41,35 +43,35 @@ def _masks(name: str, x: Any, labels: Any, index: Any) -> tuple[np.ndarray, bool
 
 
 def _measured(
-    name: str, x: Any, labels: Any, index: Any, measure: Callable[[Any, np.ndarray], Any]
-) -> Any:
+    name: str, x: ArrayLike, labels: Any, index: Any, measure: Callable[[Any, np.ndarray], Any]
+) -> Array:
     (x,) = floats(x)
     masks, is_one = _masks(name, x, labels, index)
     out = measure(fnp.reshape(x, (-1,)), masks.reshape(len(masks), -1))
     return out[0] if is_one else fnp.reshape(out, np.shape(index))
 
 
-def _sums(x: Any, masks: np.ndarray) -> Any:
+def _sums(x: ArrayLike, masks: np.ndarray) -> Array:
     return masks.astype(dtype_of(x)) @ x
 
 
-def _counts(x: Any, masks: np.ndarray) -> np.ndarray:
+def _counts(x: ArrayLike, masks: np.ndarray) -> np.ndarray:
     counts: np.ndarray = masks.sum(axis=1).astype(dtype_of(x))
     return counts
 
 
-def _means(x: Any, masks: np.ndarray) -> Any:
+def _means(x: ArrayLike, masks: np.ndarray) -> Array:
     return _sums(x, masks) / _counts(x, masks)
 
 
-def _variances(x: Any, masks: np.ndarray) -> Any:
+def _variances(x: ArrayLike, masks: np.ndarray) -> Array:
     weights = masks.astype(dtype_of(x))
     centered = (x - _means(x, masks)[:, None]) * weights
     return fnp.sum(centered * centered, axis=1) / _counts(x, masks)
 
 
 @implements("ndimage.sum_labels")
-def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
+def sum_labels(input: ArrayLike, labels: Any = None, index: Any = None) -> Array:  # SciPy's names
     """Sums over regions, as ``scipy.ndimage.sum_labels``.
 
     Args:
@@ -92,35 +94,37 @@ sum = sum_labels  # SciPy's older name
 
 
 @implements("ndimage.mean")
-def mean(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
+def mean(input: ArrayLike, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
     """Means over regions, as ``scipy.ndimage.mean``; see :func:`sum_labels`."""
     return _measured("mean", input, labels, index, _means)
 
 
 @implements("ndimage.variance")
-def variance(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
+def variance(input: ArrayLike, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
     """Variances over regions, as ``scipy.ndimage.variance``; see :func:`sum_labels`."""
     return _measured("variance", input, labels, index, _variances)
 
 
 @implements("ndimage.standard_deviation")
-def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
+def standard_deviation(
+    input: ArrayLike, labels: Any = None, index: Any = None
+) -> Array:  # SciPy's names
     """Standard deviations over regions, as ``scipy.ndimage.standard_deviation``."""
 
-    def measure(x: Any, masks: np.ndarray) -> Any:
+    def measure(x: ArrayLike, masks: np.ndarray) -> Array:
         return fnp.sqrt(_variances(x, masks))
 
     return _measured("standard_deviation", input, labels, index, measure)
 
 
 @implements("ndimage.minimum")
-def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
+def minimum(input: ArrayLike, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
     """Least values of regions, as ``scipy.ndimage.minimum``; equal ones share the derivative.
 
     A region without values gives 0, as in SciPy.
     """
 
-    def measure(x: Any, masks: np.ndarray) -> Any:
+    def measure(x: ArrayLike, masks: np.ndarray) -> Array:
         least = fnp.min(fnp.where(masks, x, np.inf), axis=1, initial=np.inf)
         return fnp.where(masks.any(axis=1), least, 0.0)
 
@@ -128,10 +132,10 @@ def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy'
 
 
 @implements("ndimage.maximum")
-def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
+def maximum(input: ArrayLike, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
     """Largest values of regions, as ``scipy.ndimage.maximum``; see :func:`minimum`."""
 
-    def measure(x: Any, masks: np.ndarray) -> Any:
+    def measure(x: ArrayLike, masks: np.ndarray) -> Array:
         largest = fnp.max(fnp.where(masks, x, -np.inf), axis=1, initial=-np.inf)
         return fnp.where(masks.any(axis=1), largest, 0.0)
 
@@ -139,7 +143,7 @@ def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy'
 
 
 @implements("ndimage.center_of_mass")
-def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
+def center_of_mass(input: ArrayLike, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
     """Centers of mass of regions, as ``scipy.ndimage.center_of_mass``: a tuple, or a list."""
     (x,) = floats(input)
     masks, is_one = _masks("center_of_mass", x, labels, index)

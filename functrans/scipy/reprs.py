@@ -17,7 +17,7 @@ import numpy as np
 from functrans.core.dispatch import Tracer, aval_of, shape_of
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """``f64[3]`` for an array, else what it prints as."""
     if isinstance(value, tuple) and value and not hasattr(value, "_fields"):
         return f"({', '.join(map(_short, value))}{',' * (len(value) == 1)})"
@@ -54,7 +54,7 @@ def aligned(fields: Iterable[tuple[str, Any]]) -> str:
     return "\n".join(f"{name:>{width}}: {text.replace(chr(10), gap)}" for name, text in pairs)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, np.ndarray):
         return np.array2string(value, threshold=20, edgeitems=3, precision=4)
     return str(value)

@@ -16,10 +16,12 @@ import itertools
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.primitives.filters import recursive_filter
 from functrans.primitives.structural import cast, normalize_axis
@@ -28,7 +30,7 @@ from functrans.scipy.ndimage_filters import median_filter, rank_filter
 from functrans.scipy.signal_convolution import convolve, correlate, fir, resample_poly
 
 
-def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:
+def _coefficients(name: str, b: ArrayLike, a: Any) -> tuple[Any, Any]:
     """Numerator and denominator of equal lengths, divided by the first of the denominator."""
     b, a = (fnp.atleast_1d(x) for x in floats(b, a))
     if len(shape_of(b)) != 1 or len(shape_of(a)) != 1:
@@ -42,7 +44,7 @@ def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:
     return wide[0] / first, wide[1] / first
 
 
-def _run(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
+def _run(b: ArrayLike, a: Any, x: ArrayLike, zi: Any) -> tuple[Any, Any]:
     """Filter along the last axis from an initial state, and the final state.
 
     The state of the transposed direct form is what earlier samples still contribute:
@@ -71,7 +73,7 @@ def _run(b: Any, a: Any, x: Any, zi: Any) -> tuple[Any, Any]:
 
 
 @implements("signal.lfilter")
-def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: Any = None) -> Any:
     """Filter a signal by a rational filter, as ``scipy.signal.lfilter``.
 
     Args:
@@ -137,7 +139,7 @@ def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
 
 
 @implements("signal.lfilter_zi")
-def lfilter_zi(b: Any, a: Any) -> Any:
+def lfilter_zi(b: Any, a: Any) -> Array:
     """The state in which a filter answers a unit step at once, as ``scipy.signal.lfilter_zi``."""
     b, a = _coefficients("lfilter_zi", b, a)
     order = shape_of(b)[0] - 1
@@ -180,15 +182,15 @@ def _margins(
 
 @implements("signal.filtfilt")
 def filtfilt(
-    b: Any,
-    a: Any,
-    x: Any,
+    b: ArrayLike,
+    a: ArrayLike,
+    x: ArrayLike,
     axis: int = -1,
     padtype: str | None = "odd",
     padlen: int | None = None,
     method: str = "pad",
     irlen: int | None = None,
-) -> Any:
+) -> Array:
     """Filter forwards and backwards, which has no phase, as ``scipy.signal.filtfilt``.
 
     Raises:
@@ -215,7 +217,7 @@ def filtfilt(
     return fnp.moveaxis(wide[..., edge : edge + n], -1, axis)
 
 
-def _sections(name: str, sos: Any) -> Any:
+def _sections(name: str, sos: object) -> Any:
     (sos,) = floats(sos)
     if len(shape_of(sos)) != 2 or shape_of(sos)[1] != 6:
         raise ShapeError(
@@ -225,7 +227,7 @@ def _sections(name: str, sos: Any) -> Any:
 
 
 @implements("signal.sosfilt")
-def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
+def sosfilt(sos: Any, x: ArrayLike, axis: int = -1, zi: object = None) -> Any:
     """Filter by second-order sections one after the other, as ``scipy.signal.sosfilt``.
 
     Args:
@@ -253,7 +255,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
 
 
 @implements("signal.sosfilt_zi")
-def sosfilt_zi(sos: Any) -> Any:
+def sosfilt_zi(sos: Any) -> Array:
     """The state in which sections answer a unit step at once, as ``scipy.signal.sosfilt_zi``."""
     sos = _sections("sosfilt_zi", sos)
     states, scale = [], 1.0
@@ -266,8 +268,12 @@ def sosfilt_zi(sos: Any) -> Any:
 
 @implements("signal.sosfiltfilt")
 def sosfiltfilt(
-    sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None
-) -> Any:
+    sos: object,
+    x: ArrayLike,
+    axis: int = -1,
+    padtype: str | None = "odd",
+    padlen: int | None = None,
+) -> Array:
     """Filter by sections forwards and backwards, as ``scipy.signal.sosfiltfilt``.
 
     The default of ``padlen`` counts coefficients that are zero, so ``sos`` must be known for it.
@@ -299,13 +305,13 @@ def sosfiltfilt(
 
 @implements("signal.decimate")
 def decimate(
-    x: Any,
+    x: ArrayLike,
     q: int,
     n: int | None = None,
     ftype: str = "iir",
     axis: int = -1,
     zero_phase: bool = True,
-) -> Any:
+) -> Array:
     """Filter and keep every ``q``-th sample, as ``scipy.signal.decimate``.
 
     Raises:
@@ -331,7 +337,7 @@ def decimate(
 
 
 @implements("signal.deconvolve")
-def deconvolve(signal: Any, divisor: Any) -> tuple[Any, Any]:
+def deconvolve(signal: object, divisor: object) -> tuple[Any, Any]:
     """Quotient and remainder of polynomials, as ``scipy.signal.deconvolve``."""
     signal, divisor = (fnp.atleast_1d(x) for x in floats(signal, divisor))
     n, k = shape_of(signal)[0], shape_of(divisor)[0]
@@ -347,7 +353,7 @@ def deconvolve(signal: Any, divisor: Any) -> tuple[Any, Any]:
 
 
 @implements("signal.medfilt")
-def medfilt(volume: Any, kernel_size: Any = None) -> Any:
+def medfilt(volume: object, kernel_size: object = None) -> Array:
     """Medians of windows of odd extents, zeros beyond the border, as ``scipy.signal.medfilt``."""
     (x,) = floats(fnp.atleast_1d(volume))
     ndim = len(shape_of(x))
@@ -359,13 +365,13 @@ def medfilt(volume: Any, kernel_size: Any = None) -> Any:
 
 
 @implements("signal.medfilt2d")
-def medfilt2d(input: Any, kernel_size: Any = 3) -> Any:  # SciPy's name
+def medfilt2d(input: object, kernel_size: object = 3) -> Array:  # SciPy's name
     """:func:`medfilt` of an image, as ``scipy.signal.medfilt2d``."""
     return medfilt.traced(input, kernel_size)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements("signal.order_filter")
-def order_filter(a: Any, domain: Any, rank: int) -> Any:
+def order_filter(a: ArrayLike, domain: object, rank: int) -> Array:
     """Elements of a rank in windows, zeros beyond the border, as ``scipy.signal.order_filter``."""
     domain = np.asarray(domain)
     if any(n % 2 == 0 for n in domain.shape):
@@ -375,7 +381,7 @@ def order_filter(a: Any, domain: Any, rank: int) -> Any:
 
 
 @implements("signal.wiener")
-def wiener(im: Any, mysize: Any = None, noise: Any = None) -> Any:
+def wiener(im: object, mysize: object = None, noise: object = None) -> Array:
     """Wiener's filter from local means and variances, as ``scipy.signal.wiener``."""
     (x,) = floats(im)
     ndim = len(shape_of(x))
@@ -416,7 +422,7 @@ def detrended(x: Any, kind: str, breaks: Any = 0) -> Any:
 
 @implements("signal.detrend")
 def detrend(
-    data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: bool = False
+    data: object, axis: int = -1, type: str = "linear", bp: object = 0, overwrite_data: bool = False
 ) -> Any:  # SciPy's names
     """A signal without its linear or constant trend, as ``scipy.signal.detrend``."""
     (x,) = floats(data)

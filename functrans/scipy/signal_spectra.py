@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.numpy import fft as dft
 from functrans.primitives.complex_parts import is_complex, real_dtype
@@ -45,7 +47,7 @@ class _Segments:
     is_onesided: bool
 
 
-def _window(window: Any, length: int) -> Any:
+def _window(window: object, length: int) -> Array:
     """A window by name; those for spectra are periodic, however SciPy's version names that."""
     name, *values = window if isinstance(window, tuple) else (window,)
     name = name.removesuffix("_periodic")
@@ -53,7 +55,7 @@ def _window(window: Any, length: int) -> Any:
 
 
 def _plan(
-    name: str, n: int, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None
+    name: str, n: int, window: object, nperseg: int | None, noverlap: int | None, nfft: int | None
 ) -> tuple[np.ndarray, int, int]:
     """Window, overlap and points."""
     if isinstance(window, (str, tuple)):
@@ -77,7 +79,7 @@ def _plan(
     return values, overlap, points
 
 
-def _transformed(x: Any, plan: _Segments, detrend: Any) -> Any:
+def _transformed(x: ArrayLike, plan: _Segments, detrend: Any) -> Array:
     """Fourier transforms of windowed segments: ``[..., segments, frequencies]``."""
     length = len(plan.window)
     step = length - plan.overlap
@@ -100,13 +102,13 @@ def _frequencies(plan: _Segments, fs: float) -> np.ndarray:
 def _cross(
     name: str,
     x: Any,
-    y: Any,
+    y: ArrayLike,
     fs: float,
     window: Any,
     nperseg: Any,
     noverlap: Any,
     nfft: Any,
-    detrend: Any,
+    detrend: object,
     return_onesided: bool,
     scaling: str,
     axis: int,
@@ -156,14 +158,14 @@ def _median_bias(count: int) -> float:
 
 @implements("signal.csd")
 def csd(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     fs: float = 1.0,
-    window: Any = "hann_periodic",
+    window: object = "hann_periodic",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: object = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
@@ -212,13 +214,13 @@ def csd(
 
 @implements("signal.welch")
 def welch(
-    x: Any,
+    x: ArrayLike,
     fs: float = 1.0,
-    window: Any = "hann_periodic",
+    window: object = "hann_periodic",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: object = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
@@ -234,9 +236,9 @@ def welch(
 def periodogram(
     x: Any,
     fs: float = 1.0,
-    window: Any = "boxcar",
+    window: object = "boxcar",
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: object = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
@@ -255,14 +257,14 @@ def periodogram(
 
 @implements("signal.coherence")
 def coherence(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     fs: float = 1.0,
-    window: Any = "hann_periodic",
+    window: object = "hann_periodic",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: object = "constant",
     axis: int = -1,
 ) -> tuple[Any, Any]:
     """Squared coherence of two signals, as ``scipy.signal.coherence``; options as :func:`csd`."""
@@ -275,13 +277,13 @@ def coherence(
 
 @implements("signal.spectrogram")
 def spectrogram(
-    x: Any,
+    x: ArrayLike,
     fs: float = 1.0,
-    window: Any = ("tukey_periodic", 0.25),
+    window: object = ("tukey_periodic", 0.25),
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = "constant",
+    detrend: object = "constant",
     return_onesided: bool = True,
     scaling: str = "density",
     axis: int = -1,
@@ -320,13 +322,13 @@ _BOUNDARIES = {
 
 @implements("signal.stft")
 def stft(
-    x: Any,
+    x: ArrayLike,
     fs: float = 1.0,
-    window: Any = "hann_periodic",
+    window: object = "hann_periodic",
     nperseg: int | None = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
-    detrend: Any = False,
+    detrend: object = False,
     return_onesided: bool = True,
     boundary: str | None = "zeros",
     padded: bool = True,
@@ -386,9 +388,9 @@ def stft(
 
 @implements("signal.istft")
 def istft(
-    Zxx: Any,  # SciPy's name
+    Zxx: object,  # SciPy's name
     fs: float = 1.0,
-    window: Any = "hann_periodic",
+    window: object = "hann_periodic",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -446,7 +448,7 @@ def istft(
     return times, out
 
 
-def _overlapped(parts: Any, step: int) -> Any:
+def _overlapped(parts: object, step: int) -> Array:
     """The sum of segments ``[..., count, length]`` that begin ``step`` after one another."""
     *lead, count, length = shape_of(parts)
     pieces = -(-length // step)
@@ -465,7 +467,7 @@ def _overlapped(parts: Any, step: int) -> Any:
 
 
 @implements("signal.hilbert")
-def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # SciPy's name
+def hilbert(x: ArrayLike, N: int | None = None, axis: int = -1) -> Array:  # SciPy's name
     """The analytic signal of a real one, as ``scipy.signal.hilbert``.
 
     Raises:
@@ -489,7 +491,12 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:  # SciPy's nam
 
 @implements("signal.resample")
 def resample(
-    x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time"
+    x: ArrayLike,
+    num: int,
+    t: Any = None,
+    axis: int = 0,
+    window: object = None,
+    domain: str = "time",
 ) -> Any:
     """A periodic signal on another number of points, as ``scipy.signal.resample``.
 
@@ -551,8 +558,8 @@ def resample(
 
 @implements("signal.freqz")
 def freqz(
-    b: Any,
-    a: Any = 1,
+    b: ArrayLike,
+    a: ArrayLike = 1,
     worN: Any = 512,  # SciPy's name
     whole: bool = False,
     plot: Callable[..., Any] | None = None,
@@ -582,7 +589,7 @@ def freqz(
         w = np.atleast_1d(worN) * (2 * np.pi / fs)
     dtype = np.result_type(common_floating(b, a), np.complex64)
 
-    def response(c: Any) -> Any:
+    def response(c: object) -> Array:
         phases = np.exp(-1j * np.outer(w, np.arange(shape_of(c)[0]))).astype(dtype)
         return phases @ cast(c, dtype)
 

@@ -13,6 +13,7 @@ import operator
 from typing import Any
 
 from functrans.core.dispatch import dtype_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_operand
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import complex_dtype, complex_of
@@ -58,7 +59,7 @@ modstruve = public("modstruve", be.modstruve, "v x", _ORDER)
 def _of_complex(function: ArrayFunction) -> ArrayFunction:
     """A function of order and argument whose results are complex for real arguments too."""
 
-    def applied(v: Any, z: Any) -> Any:
+    def applied(v: Array, z: Array) -> Any:
         return function(v, cast(z, complex_dtype(common_dtype(v, z))))
 
     applied.__doc__ = function.__doc__
@@ -147,7 +148,7 @@ itmodstruve0 = public("itmodstruve0", be.itmodstruve0, "x")
 
 
 def _pair(first: ArrayFunction, second: ArrayFunction) -> ArrayFunction:
-    def function(x: Any) -> Any:
+    def function(x: Array) -> Any:
         return complex_of(first(x), second(x))
 
     function.__doc__ = f"{first.__name__} + 1j {second.__name__}"
@@ -192,7 +193,7 @@ ellipj = several("ellipj", "u m", hy.ellipj_sn, hy.ellipj_cn, hy.ellipj_dn, hy.e
 agm = public("agm", hy.agm, "a b")
 
 
-def lambertw(z: Any, k: Any = 0, tol: float = 1e-8) -> Any:
+def lambertw(z: Any, k: object = 0, tol: float = 1e-8) -> Any:
     """A branch of the Lambert W function: ``w exp(w) = z``.
 
     Args:
@@ -235,14 +236,14 @@ def _moved(
 ) -> ArrayFunction:
     """A polynomial of ``scale * x + shift``."""
 
-    def applied(n: Any, x: Any) -> Any:
+    def applied(n: Array, x: Array) -> Any:
         return function(n, x * scale + shift) * factor
 
     applied.__doc__ = f"{(function.__doc__ or '').rstrip('.')}, on another interval."
     return applied
 
 
-def _sh_jacobi(n: Any, p: Any, q: Any, x: Any) -> Any:
+def _sh_jacobi(n: Array, p: Array, q: Array, x: Array) -> Array:
     """Jacobi's polynomial on [0, 1], normalised to leading coefficient 1."""
     (x,) = as_floating(x)
     scale = binom(2 * n + p - 1, n)
@@ -257,7 +258,7 @@ eval_sh_chebyu = public("eval_sh_chebyu", _moved(po.eval_chebyu, 2.0, -1.0), "n 
 eval_sh_jacobi = public("eval_sh_jacobi", _sh_jacobi, "n p q x", _DEGREE)
 
 
-def sph_legendre_p(n: Any, m: Any, theta: Any) -> Any:
+def sph_legendre_p(n: Array, m: Array, theta: Any) -> Array:
     """The spherical Legendre polynomial of an angle.
 
     Args:
@@ -275,7 +276,7 @@ def sph_legendre_p(n: Any, m: Any, theta: Any) -> Any:
     return po.sph_legendre_p(as_operand(n), as_operand(m), *as_floating(as_operand(theta)))
 
 
-def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any) -> Any:
+def sph_harm_y(n: Any, m: Any, theta: Any, phi: Array) -> Array:
     """The spherical harmonic of degree ``n`` and order ``m``.
 
     Args:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans.core.dispatch import dtype_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_operand
 from functrans.primitives.special.family import common_dtype
 from functrans.primitives.structural import cast
@@ -116,7 +117,7 @@ def several(name: str, operands: str, *parts: ArrayFunction) -> ArrayFunction:
 def of_reals(name: str, function: ArrayFunction) -> ArrayFunction:
     """A function composed of others that take complex numbers, which refuses them as SciPy does."""
 
-    def applied(*operands: Any) -> Any:
+    def applied(*operands: Array) -> Any:
         if any(dtype_of(x).kind == "c" for x in operands):
             dtypes = ", ".join(str(dtype_of(x)) for x in operands)
             raise TypeError(f"{name}: not defined for operands of dtype {dtypes}; it is for reals")
@@ -129,14 +130,14 @@ def of_reals(name: str, function: ArrayFunction) -> ArrayFunction:
 def by_field(real: ArrayFunction, of_complex: ArrayFunction) -> ArrayFunction:
     """A function that has one form for real and one for complex numbers."""
 
-    def function(x: Any) -> Any:
+    def function(x: Array) -> Any:
         return of_complex(x) if dtype_of(x).kind == "c" else real(x)
 
     function.__doc__ = real.__doc__
     return function
 
 
-def as_complex(x: Any) -> Any:
+def as_complex(x: Any) -> Array:
     """The operand in the complex dtype of its precision."""
     dtype = dtype_of(x)
     if dtype.kind == "c":

@@ -13,9 +13,11 @@ import operator
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.control.custom_rules import custom_jvp
 from functrans.core.dispatch import dtype_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_operand
 from functrans.numpy.elements import sinc as sinc
 from functrans.primitives import elementwise as ew
@@ -57,7 +59,7 @@ gammainccinv = public("gammainccinv", ga.gammainccinv, "a y")
 zetac = public("zetac", ga.zetac, "x")
 
 
-def _gammasgn(x: Any) -> Any:
+def _gammasgn(x: Array) -> Array:
     """The sign of the gamma function; its derivative is 0."""
     (x,) = as_floating(x)
     is_odd = ew.remainder(ew.floor(x), 2) == 1
@@ -70,7 +72,7 @@ def _gammasgn(x: Any) -> Any:
 gammasgn = public("gammasgn", _gammasgn, "x")
 
 
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: ArrayLike, q: Any = None) -> Array:
     """Riemann's zeta function, or Hurwitz's.
 
     Args:
@@ -91,7 +93,7 @@ def zeta(x: Any, q: Any = None) -> Any:
     return ga.riemann_zeta(x) if q is None else sf.zeta(x, as_operand(q))
 
 
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: int, x: ArrayLike) -> Array:
     """The derivative of order ``n`` of ``digamma``.
 
     Args:
@@ -115,7 +117,7 @@ def polygamma(n: Any, x: Any) -> Any:
     return sf.zeta(float(order + 1), x) * factor
 
 
-def multigammaln(a: Any, d: int) -> Any:
+def multigammaln(a: Array, d: int) -> Array:
     """The logarithm of the multivariate gamma function of dimension ``d``.
 
     Args:
@@ -139,7 +141,7 @@ def multigammaln(a: Any, d: int) -> Any:
     return total
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: Array, exact: bool = False) -> Array:
     """``gamma(n + 1)``, 0 of negative numbers.
 
     Args:
@@ -160,7 +162,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     return ew.where(is_negative, 0, ga.gamma(ew.where(is_negative, 0, n) + 1))
 
 
-def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> Any:
+def comb(N: ArrayLike, k: Array, *, exact: bool = False, repetition: bool = False) -> Array:
     """The number of combinations, of real numbers; 0 outside ``0 <= k <= N``.
 
     Args:
@@ -186,7 +188,7 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
     return ew.where(is_inside, value, 0)
 
 
-def perm(N: Any, k: Any, exact: bool = False) -> Any:
+def perm(N: ArrayLike, k: Array, exact: bool = False) -> Array:
     """The number of ordered selections, of real numbers; 0 outside ``0 <= k <= N``.
 
     Args:
@@ -226,12 +228,12 @@ log_ndtr = public("log_ndtr", sf.log_ndtr, "x")
 owens_t = public("owens_t", el.owens_t, "h a")
 
 
-def _wofz(z: Any) -> Any:
+def _wofz(z: ArrayLike) -> Array:
     """The Faddeeva function ``exp(-z**2) erfc(-1j z)``."""
     return el.wofz(as_complex(z))
 
 
-def _voigt_profile(x: Any, sigma: Any, gamma: Any) -> Any:
+def _voigt_profile(x: Array, sigma: ArrayLike, gamma: Array) -> Array:
     """The density of a normal variable plus one of Cauchy's distribution.
 
     The real part of ``wofz((x + 1j gamma) / (sigma sqrt(2))) / (sigma sqrt(2 pi))``; at 0 ``sigma``
@@ -283,38 +285,38 @@ def _floating(x: Any) -> Any:
     return as_floating(x)[0]
 
 
-def _log1p(x: Any) -> Any:
+def _log1p(x: ArrayLike) -> Array:
     """``log(1 + x)``, without cancellation."""
     return ew.log1p(_floating(x))
 
 
-def _expm1(x: Any) -> Any:
+def _expm1(x: ArrayLike) -> Array:
     """``exp(x) - 1``, without cancellation."""
     return ew.expm1(_floating(x))
 
 
-def _exp2(x: Any) -> Any:
+def _exp2(x: ArrayLike) -> Array:
     """``2**x``."""
     return ew.exp2(_floating(x))
 
 
-def _cbrt(x: Any) -> Any:
+def _cbrt(x: ArrayLike) -> Array:
     """The cube root of a real number."""
     return ew.cbrt(_floating(x))
 
 
-def _round(x: Any) -> Any:
+def _round(x: ArrayLike) -> Array:
     """The nearest integer, the even one of two; its derivative is 0."""
     return ew.rint(_floating(x))
 
 
-def _radian(d: Any, m: Any, s: Any) -> Any:
+def _radian(d: Array, m: Array, s: Any) -> Any:
     """Degrees, minutes and seconds of an angle as radians."""
     d, m, s = as_floating(d, m, s)
     return ((s / 60 + m) / 60 + d) * (math.pi / 180)
 
 
-def _huber(delta: Any, r: Any) -> Any:
+def _huber(delta: Array, r: Array) -> Array:
     """Huber's loss: ``r**2 / 2``, and ``delta (abs(r) - delta / 2)`` where ``r`` is larger."""
     delta, r = as_floating(delta, r)
     size = absolute(r)
@@ -323,14 +325,14 @@ def _huber(delta: Any, r: Any) -> Any:
 
 
 @custom_jvp
-def _smooth_loss(delta: Any, r: Any) -> Any:
+def _smooth_loss(delta: ArrayLike, r: ArrayLike) -> Array:
     """``delta (h - delta)`` with ``h = hypot(delta, r)``, so ``h - delta = r**2 / (h + delta)``."""
     rest = ew.where(ew.isinf(r), absolute(r), r * (r / (ew.hypot(delta, r) + delta)))
     return ew.where(r == 0, 0, delta * rest)
 
 
 @_smooth_loss.defjvp
-def _smooth_loss_jvp(primals: Any, tangents: Any) -> Any:
+def _smooth_loss_jvp(primals: Array, tangents: Array) -> tuple[Array, ...]:
     """The slopes are ``(h - delta)**2 / h`` and ``delta r / h``.
 
     The derivative of the latter cancels where ``r`` is large, but for that of ``1 - abs(r) / h =
@@ -344,7 +346,7 @@ def _smooth_loss_jvp(primals: Any, tangents: Any) -> Any:
     return _smooth_loss(delta, r), rest * (rest / h) * delta_dot + slope * r_dot
 
 
-def _pseudo_huber(delta: Any, r: Any) -> Any:
+def _pseudo_huber(delta: Array, r: ArrayLike) -> Array:
     """The smooth loss ``delta**2 (sqrt(1 + (r / delta)**2) - 1)``; 0 where ``delta`` is 0."""
     delta, r = as_floating(delta, r)
     is_zero = delta == 0
@@ -364,7 +366,7 @@ pseudo_huber = public(
 )
 
 
-def diric(x: Any, n: int) -> Any:
+def diric(x: Array, n: int) -> Array:
     """Dirichlet's kernel ``sin(n x / 2) / (n sin(x / 2))``.
 
     Args:

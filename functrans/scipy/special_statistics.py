@@ -9,8 +9,8 @@ Layer: ``numpy``, ``scipy``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.special import distributions as di
 from functrans.primitives.special import functions as sf
@@ -21,7 +21,7 @@ from functrans.scipy.special_common import ArrayFunction, as_floating, public
 # binomial: counts are rounded down, as SciPy does, and have no derivative ------------------------
 
 
-def _bdtr(k: Any, n: Any, p: Any) -> Any:
+def _bdtr(k: Array, n: Array, p: Array) -> Array:
     """The probability of at most ``k`` successes in ``n`` trials."""
     k, n, p = as_floating(k, n, p)
     k, n = ew.floor(k), ew.floor(n)
@@ -30,7 +30,7 @@ def _bdtr(k: Any, n: Any, p: Any) -> Any:
     return ew.where((k < 0) | (k > n) | (p < 0) | (p > 1), math.nan, ew.where(is_all, 1, value))
 
 
-def _bdtrc(k: Any, n: Any, p: Any) -> Any:
+def _bdtrc(k: Array, n: Array, p: Array) -> Array:
     """The probability of more than ``k`` successes in ``n`` trials."""
     k, n, p = as_floating(k, n, p)
     k, n = ew.floor(k), ew.floor(n)
@@ -41,14 +41,14 @@ def _bdtrc(k: Any, n: Any, p: Any) -> Any:
     return ew.where((k > n) | (p < 0) | (p > 1), math.nan, value)
 
 
-def _bdtri(k: Any, n: Any, y: Any) -> Any:
+def _bdtri(k: Array, n: Array, y: Array) -> Array:
     """``bdtr(k, n, p) = y`` solved for ``p``."""
     k, n, y = as_floating(k, n, y)
     k = ew.floor(k)
     return ga.betainccinv(k + 1, ew.floor(n) - k, y)
 
 
-def _of_counts(function: ArrayFunction, k: Any, n: Any, p: Any) -> Any:
+def _of_counts(function: ArrayFunction, k: Array, n: Array, p: Array) -> Array:
     """A function of ``(n, k + 1, p)``, counts rounded down; NaN where there are no such counts."""
     k, n = ew.floor(k), ew.floor(n)
     is_valid = (k >= 0) & (n >= 1)
@@ -56,37 +56,37 @@ def _of_counts(function: ArrayFunction, k: Any, n: Any, p: Any) -> Any:
     return ew.where(is_valid, value, math.nan)
 
 
-def _nbdtr(k: Any, n: Any, p: Any) -> Any:
+def _nbdtr(k: Array, n: Array, p: Array) -> Array:
     """The probability of at most ``k`` failures before ``n`` successes."""
     k, n, p = as_floating(k, n, p)
     return _of_counts(ga.betainc, k, n, p)
 
 
-def _nbdtrc(k: Any, n: Any, p: Any) -> Any:
+def _nbdtrc(k: Array, n: Array, p: Array) -> Array:
     """The probability of more than ``k`` failures before ``n`` successes."""
     k, n, p = as_floating(k, n, p)
     return _of_counts(ga.betaincc, k, n, p)
 
 
-def _nbdtri(k: Any, n: Any, y: Any) -> Any:
+def _nbdtri(k: Array, n: Array, y: Array) -> Array:
     """``nbdtr(k, n, p) = y`` solved for ``p``."""
     k, n, y = as_floating(k, n, y)
     return ga.betaincinv(ew.floor(n), ew.floor(k) + 1, y)
 
 
-def _pdtr(k: Any, m: Any) -> Any:
+def _pdtr(k: Array, m: Array) -> Array:
     """The probability of at most ``k`` events, of which ``m`` are expected."""
     k, m = as_floating(k, m)
     return sf.gammaincc(ew.floor(k) + 1, m)
 
 
-def _pdtrc(k: Any, m: Any) -> Any:
+def _pdtrc(k: Array, m: Array) -> Array:
     """The probability of more than ``k`` events, of which ``m`` are expected."""
     k, m = as_floating(k, m)
     return sf.gammainc(ew.floor(k) + 1, m)
 
 
-def _pdtri(k: Any, y: Any) -> Any:
+def _pdtri(k: Array, y: Array) -> Array:
     """``pdtr(k, m) = y`` solved for ``m``."""
     k, y = as_floating(k, y)
     return ga.gammainccinv(ew.floor(k) + 1, y)
@@ -107,43 +107,43 @@ pdtrik = public("pdtrik", di.pdtrik, "p m")
 # chi-squared and gamma ---------------------------------------------------------------------------
 
 
-def _chdtr(v: Any, x: Any) -> Any:
+def _chdtr(v: Array, x: Array) -> Array:
     """The distribution function of chi-squared."""
     v, x = as_floating(v, x)
     return sf.gammainc(v * 0.5, ew.maximum(x, 0) * 0.5)
 
 
-def _chdtrc(v: Any, x: Any) -> Any:
+def _chdtrc(v: Array, x: Array) -> Array:
     """The complement of the distribution function of chi-squared."""
     v, x = as_floating(v, x)
     return sf.gammaincc(v * 0.5, ew.maximum(x, 0) * 0.5)
 
 
-def _chdtri(v: Any, p: Any) -> Any:
+def _chdtri(v: Array, p: Array) -> Array:
     """``chdtrc(v, x) = p`` solved for ``x``."""
     v, p = as_floating(v, p)
     return ga.gammainccinv(v * 0.5, p) * 2
 
 
-def _gdtr(a: Any, b: Any, x: Any) -> Any:
+def _gdtr(a: Array, b: Array, x: Array) -> Array:
     """The distribution function of the gamma distribution of rate ``a`` and shape ``b``."""
     a, b, x = as_floating(a, b, x)
     return sf.gammainc(b, a * x)
 
 
-def _gdtrc(a: Any, b: Any, x: Any) -> Any:
+def _gdtrc(a: Array, b: Array, x: Array) -> Array:
     """The complement of ``gdtr``."""
     a, b, x = as_floating(a, b, x)
     return sf.gammaincc(b, a * x)
 
 
-def _gdtrix(a: Any, b: Any, p: Any) -> Any:
+def _gdtrix(a: Array, b: Array, p: Array) -> Array:
     """``gdtr(a, b, x) = p`` solved for ``x``."""
     a, b, p = as_floating(a, b, p)
     return ga.gammaincinv(b, p) / a
 
 
-def _gdtria(p: Any, b: Any, x: Any) -> Any:
+def _gdtria(p: Array, b: Array, x: Array) -> Array:
     """``gdtr(a, b, x) = p`` solved for ``a``."""
     p, b, x = as_floating(p, b, x)
     return ga.gammaincinv(b, p) / x
@@ -162,7 +162,7 @@ gdtrib = public("gdtrib", di.gdtrib, "a p x")
 # F, Student's t, beta, normal --------------------------------------------------------------------
 
 
-def _of_ratio(near: ArrayFunction, far: ArrayFunction, dfn: Any, dfd: Any, x: Any) -> Any:
+def _of_ratio(near: ArrayFunction, far: ArrayFunction, dfn: Array, dfd: Array, x: Array) -> Array:
     """A function of ``dfn x / (dfd + dfn x)`` that is exact at both ends of [0, 1].
 
     Args:
@@ -179,44 +179,44 @@ def _of_ratio(near: ArrayFunction, far: ArrayFunction, dfn: Any, dfd: Any, x: An
     return ew.where(is_far, far(b, a, above), near(a, b, below))
 
 
-def f_distribution(dfn: Any, dfd: Any, x: Any) -> Any:
+def f_distribution(dfn: Array, dfd: Array, x: Array) -> Array:
     """The distribution function of F."""
     return _of_ratio(ga.betainc, ga.betaincc, *as_floating(dfn, dfd, x))
 
 
-def f_survival(dfn: Any, dfd: Any, x: Any) -> Any:
+def f_survival(dfn: Array, dfd: Array, x: Array) -> Array:
     """The complement of the distribution function of F."""
     return _of_ratio(ga.betaincc, ga.betainc, *as_floating(dfn, dfd, x))
 
 
-def _from_ratio(dfn: Any, dfd: Any, below: Any, above: Any) -> Any:
+def _from_ratio(dfn: Array, dfd: Array, below: Array, above: Array) -> Array:
     """The variable of F from its ratio, and 1 minus it; the smaller one is exact."""
     is_low = below < 0.5
     below, above = ew.where(is_low, below, 1 - above), ew.where(is_low, 1 - below, above)
     return (dfd * below) / (dfn * above)
 
 
-def f_quantile(dfn: Any, dfd: Any, p: Any) -> Any:
+def f_quantile(dfn: Array, dfd: Array, p: Array) -> Array:
     """``fdtr(dfn, dfd, x) = p`` solved for ``x``."""
     dfn, dfd, p = as_floating(dfn, dfd, p)
     a, b = dfn * 0.5, dfd * 0.5
     return _from_ratio(dfn, dfd, ga.betaincinv(a, b, p), ga.betainccinv(b, a, p))
 
 
-def f_upper_quantile(dfn: Any, dfd: Any, p: Any) -> Any:
+def f_upper_quantile(dfn: Array, dfd: Array, p: Array) -> Array:
     """``fdtrc(dfn, dfd, x) = p`` solved for ``x``."""
     dfn, dfd, p = as_floating(dfn, dfd, p)
     a, b = dfn * 0.5, dfd * 0.5
     return _from_ratio(dfn, dfd, ga.betainccinv(a, b, p), ga.betaincinv(b, a, p))
 
 
-def _nrdtrimn(p: Any, std: Any, x: Any) -> Any:
+def _nrdtrimn(p: Array, std: Array, x: Array) -> Array:
     """The mean of a normal distribution of which ``x`` is the quantile."""
     p, std, x = as_floating(p, std, x)
     return x - std * sf.ndtri(p)
 
 
-def _nrdtrisd(mn: Any, p: Any, x: Any) -> Any:
+def _nrdtrisd(mn: Array, p: Array, x: Array) -> Array:
     """The standard deviation of a normal distribution of which ``x`` is the quantile."""
     mn, p, x = as_floating(mn, p, x)
     return (x - mn) / sf.ndtri(p)

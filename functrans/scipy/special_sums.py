@@ -9,12 +9,15 @@ Layer: ``numpy``, ``scipy``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_array, axes_of
 from functrans.primitives import activations, reduction
 from functrans.primitives import elementwise as ew
@@ -75,7 +78,9 @@ def logsumexp(
     return (value, signs) if return_sign else value
 
 
-def _weighted(a: Any, b: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Any, Any]:
+def _weighted(
+    a: ArrayLike, b: Any, shape: tuple[int, ...], axes: tuple[int, ...]
+) -> tuple[Any, Any]:
     """Logarithm of the absolute sum of ``b exp(a)``, and the sign of the sum.
 
     The terms of either sign are summed apart, as ``exp(p)`` and ``exp(n)``; the difference is
@@ -93,7 +98,7 @@ def _weighted(a: Any, b: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
     return ew.where(low == -np.inf, top, top + activations.log1mexp(-gap)), signs
 
 
-def softmax(x: Any, axis: Any = None) -> Any:
+def softmax(x: Array, axis: int | Sequence[int] | None = None) -> Array:
     """Exponentials divided by their sum over axes.
 
     Args:

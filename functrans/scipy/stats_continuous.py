@@ -13,7 +13,9 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.special import elementary as el
@@ -31,7 +33,7 @@ from functrans.scipy.stats_families import (
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
 
-def _normal_log_density(y: Any) -> Any:
+def _normal_log_density(y: Array) -> Any:
     return y * y * -0.5 - _LOG_ROOT_2_PI
 
 
@@ -46,12 +48,12 @@ norm = Continuous(
 )  # fmt: skip
 
 
-def _log_difference(high: Any, low: Any) -> Any:
+def _log_difference(high: Array, low: Array) -> Array:
     """``log(exp(high) - exp(low))``."""
     return high + ew.log(-ew.expm1(low - high))
 
 
-def _log_mass(a: Any, b: Any) -> Any:
+def _log_mass(a: Array, b: Array) -> Array:
     """The logarithm of the normal probability of ``[a, b]``, from the tail that is nearer."""
     is_right = a > 0
     low = ew.where(is_right, -b, a)
@@ -59,7 +61,7 @@ def _log_mass(a: Any, b: Any) -> Any:
     return _log_difference(sf.log_ndtr(high), sf.log_ndtr(low))
 
 
-def _truncated_quantile(q: Any, a: Any, b: Any) -> Any:
+def _truncated_quantile(q: Array, a: Array, b: Array) -> Array:
     is_right = a > 0
     low, high = ew.where(is_right, -b, a), ew.where(is_right, -a, b)
     share = ew.where(is_right, ew.log1p(-q), ew.log(q))
@@ -93,7 +95,7 @@ t = Continuous(
 )  # fmt: skip
 
 
-def _cotangent(q: Any) -> Any:
+def _cotangent(q: Array) -> Array:
     return ew.cos(q * math.pi) / ew.sin(q * math.pi)
 
 
@@ -106,18 +108,18 @@ cauchy = Continuous(
 )  # fmt: skip
 
 
-def _half_exponential(y: Any) -> Any:
+def _half_exponential(y: Array) -> Array:
     """The distribution function of Laplace's distribution."""
     tail = ew.exp(-absolute(y)) * 0.5
     return ew.where(y > 0, 1 - tail, tail)
 
 
-def _log_half_exponential(y: Any) -> Any:
+def _log_half_exponential(y: Array) -> Array:
     positive = ew.where(y > 0, y, 1)
     return ew.where(y > 0, ew.log1p(ew.exp(-positive) * -0.5), y - math.log(2))
 
 
-def _laplace_quantile(q: Any) -> Any:
+def _laplace_quantile(q: Array) -> Array:
     is_upper = q > 0.5
     return ew.where(is_upper, -ew.log((1 - q) * 2), ew.log(q * 2))
 
@@ -133,7 +135,7 @@ laplace = Continuous(
 )  # fmt: skip
 
 
-def _log_logistic(y: Any) -> Any:
+def _log_logistic(y: Array) -> Array:
     """``-2 log(2 cosh(y / 2))``; beside 0 so, where the slopes of logarithms of sigmoids cancel."""
     is_near = absolute(y) < 1
     near = -2 * ew.log(ew.cosh(ew.where(is_near, y, 0) * 0.5)) - 2 * math.log(2)
@@ -219,11 +221,11 @@ wrapcauchy = Continuous(
 _NODES, _WEIGHTS = np.polynomial.laguerre.laggauss(32)
 
 
-def _skew_log_density(y: Any, a: Any) -> Any:
+def _skew_log_density(y: Array, a: Array) -> Array:
     return _normal_log_density(y) + sf.log_ndtr(a * y) + math.log(2)
 
 
-def _skew_tail(y: Any, a: Any) -> Any:
+def _skew_tail(y: Array, a: Array) -> Array:
     """The logarithm of the distribution function where both ``y`` and ``a y`` are negative.
 
     There the normal distribution function and Owen's function cancel. The density falls like an
@@ -250,12 +252,12 @@ def _skew_parts(y: Any, a: Any) -> tuple[Any, Any, Any, Any]:
     return is_tail, tail, sf.ndtr(y) - twice, sf.ndtr(-y) + twice
 
 
-def _skew_distribution(y: Any, a: Any) -> Any:
+def _skew_distribution(y: ArrayLike, a: ArrayLike) -> Array:
     is_tail, tail, lower, _ = _skew_parts(y, a)
     return ew.where(is_tail, exp_of_log(tail), lower)
 
 
-def _skew_log_distribution(y: Any, a: Any) -> Any:
+def _skew_log_distribution(y: ArrayLike, a: ArrayLike) -> Array:
     is_tail, tail, lower, upper = _skew_parts(y, a)
     is_high = upper < 0.5
     high = ew.log1p(-ew.where(is_high, upper, 0))
@@ -274,7 +276,7 @@ skewnorm = Continuous(
 )  # fmt: skip
 
 
-def _general_power(y: Any, beta: Any) -> Any:
+def _general_power(y: Array, beta: Array) -> Array:
     """``|y|**beta``; at 0 with all derivatives where it is a polynomial, and flat at a cusp."""
     is_even = beta % 2 == 0
     at_zero = ew.where(is_even, ew.power(ew.where(is_even, y, 0), beta), 0)
@@ -282,7 +284,7 @@ def _general_power(y: Any, beta: Any) -> Any:
     return ew.where(is_zero, at_zero, ew.power(absolute(y), beta))
 
 
-def _general_upper(y: Any, beta: Any) -> Any:
+def _general_upper(y: Array, beta: Array) -> Array:
     """The survival function of the generalised normal distribution.
 
     Near 0 by the power series of the incomplete gamma function (DLMF 8.7.1), whose terms have
@@ -302,7 +304,7 @@ def _general_upper(y: Any, beta: Any) -> Any:
     return ew.where(is_near, middle, ew.where(y > 0, tail, 1 - tail))
 
 
-def _general_quantile(q: Any, beta: Any) -> Any:
+def _general_quantile(q: Array, beta: Array) -> Array:
     is_upper = q > 0.5
     is_median = q == 0.5
     tail = ew.where(is_median, 0.25, ew.where(is_upper, 1 - q, q))

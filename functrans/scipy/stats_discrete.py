@@ -9,8 +9,8 @@ ed. (2005), for the formulas.
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.special import functions as sf
@@ -18,15 +18,15 @@ from functrans.primitives.special import gamma as ga
 from functrans.scipy.stats_families import Discrete, Power
 
 
-def _is_probability(p: Any) -> Any:
+def _is_probability(p: Array) -> Array:
     return (p >= 0) & (p <= 1)
 
 
-def _is_count(n: Any) -> Any:
+def _is_count(n: Array) -> Array:
     return (n >= 0) & (ew.floor(n) == n)
 
 
-def _log_choose(n: Any, k: Any) -> Any:
+def _log_choose(n: Array, k: Array) -> Array:
     return -ew.log1p(n) - ga.betaln(n - k + 1, k + 1)
 
 

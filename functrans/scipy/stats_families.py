@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from functrans.core.dispatch import dtype_of
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.numpy.common import as_operand
 from functrans.primitives import elementwise as ew
@@ -89,7 +90,7 @@ def _publish(
         signature = _signature(method, variable, names)
 
         @functools.wraps(bound, assigned=("__name__", "__doc__"))
-        def function(*args: Any, bound: Any = bound, **options: Any) -> Any:
+        def function(*args: Any, bound: Callable[..., Any] = bound, **options: object) -> Any:
             return bound(*args, **options)
 
         public: Any = function
@@ -115,11 +116,11 @@ def _publish(
     )
 
 
-def _is_nan(x: Any) -> Any:
+def _is_nan(x: Array) -> Array:
     return ew.isnan(x)
 
 
-def positive(*shapes: Any) -> Any:
+def positive(*shapes: Array) -> Any:
     """Whether all parameters are positive: the usual condition."""
     result: Any = True
     for shape in shapes:
@@ -150,7 +151,7 @@ class Power(NamedTuple):
         return el.xlog1py(self.exponent, -self.complement)
 
 
-def _no_powers(*operands: Any) -> tuple[Power, ...]:
+def _no_powers(*operands: Array) -> tuple[Power, ...]:
     return ()
 
 
@@ -158,17 +159,17 @@ def _no_powers(*operands: Any) -> tuple[Power, ...]:
 _NOTHING = -1500.0
 
 
-def exp_of_log(value: Any) -> Any:
+def exp_of_log(value: Array) -> Any:
     """``exp``; 0 and flat where it is 0 against any slope, infinite ones included."""
     return ew.where(value < _NOTHING, 0.0, ew.exp(value))
 
 
-def complement_of_exp(value: Any) -> Any:
+def complement_of_exp(value: Array) -> Any:
     """``1 - exp``; 1 and flat where ``exp_of_log`` is."""
     return ew.where(value < _NOTHING, 1.0, -ew.expm1(value))
 
 
-def _log_of_product(rest: Any, powers: tuple[Power, ...]) -> Any:
+def _log_of_product(rest: Array, powers: tuple[Power, ...]) -> Array:
     for power in powers:
         rest = rest + power.log()
     return rest
@@ -267,7 +268,7 @@ class Continuous:
         """Where it is found."""
         return f"functrans.scipy.stats.{self.name}"
 
-    def _read(self, method: str, x: Any, args: Any, options: Any) -> tuple[Any, ...]:
+    def _read(self, method: str, x: Array, args: Any, options: Any) -> tuple[Any, ...]:
         """The variable, safe shapes, location and scale, validity, and the support."""
         names = self._names()
         values = _arguments(f"{self.name}.{method}", names, args, options)
@@ -289,13 +290,19 @@ class Continuous:
             )
         return function
 
-    def _at(self, y: Any, is_inside: Any, shapes: tuple[Any, ...]) -> Any:
+    def _at(self, y: Array, is_inside: Array, shapes: tuple[Any, ...]) -> Array:
         point = self.inside(*shapes) if callable(self.inside) else self.inside
         return ew.where(is_inside, y, point)
 
     def _density(
-        self, method: str, outside: float, combine: Function, x: Any, args: Any, options: Any
-    ) -> Any:
+        self,
+        method: str,
+        outside: float,
+        combine: Function,
+        x: Array,
+        args: object,
+        options: object,
+    ) -> Array:
         x, shapes, loc, scale, is_valid, low, high = self._read(method, x, args, options)
         y = (x - loc) / scale
         is_inside = (y > low) & (y < high) if self.is_open else (y >= low) & (y <= high)
@@ -305,18 +312,18 @@ class Continuous:
         value = ew.where(is_inside, combine(rest, self.powers(y_inside, *shapes)), outside)
         return ew.where(is_valid & ~_is_nan(y), value, math.nan)
 
-    def logpdf(self, x: Any, *args: Any, **options: Any) -> Any:
+    def logpdf(self, x: Array, *args: Any, **options: object) -> Array:
         """The logarithm of the density; ``-inf`` outside the support."""
         return self._density("logpdf", -math.inf, _log_of_product, x, args, options)
 
-    def pdf(self, x: Any, *args: Any, **options: Any) -> Any:
+    def pdf(self, x: Array, *args: Any, **options: object) -> Array:
         """The density; 0 outside the support."""
         return self._density("pdf", 0.0, _product, x, args, options)
 
     def _cumulative(
-        self, method: str, function: Function, ends: tuple[float, float], x: Any, args: Any,
-        options: Any,
-    ) -> Any:  # fmt: skip
+        self, method: str, function: Function, ends: tuple[float, float], x: Array, args: object,
+        options: object,
+    ) -> Array:  # fmt: skip
         x, shapes, loc, scale, is_valid, low, high = self._read(method, x, args, options)
         y = (x - loc) / scale
         is_inside = (y > low) & (y < high)
@@ -324,53 +331,59 @@ class Continuous:
         value = ew.where(is_inside, value, ew.where(y >= high, ends[1], ends[0]))
         return ew.where(is_valid & ~_is_nan(y), value, math.nan)
 
-    def cdf(self, x: Any, *args: Any, **options: Any) -> Any:
+    def cdf(self, x: Array, *args: Any, **options: object) -> Array:
         """The cumulative distribution function."""
         function = self._function("cdf", self.distribution)
         return self._cumulative("cdf", function, (0.0, 1.0), x, args, options)
 
-    def sf(self, x: Any, *args: Any, **options: Any) -> Any:
+    def sf(self, x: Array, *args: Any, **options: object) -> Any:
         """The complement of the cumulative distribution function."""
         function = self.survival
         if function is None:
             distribution = self._function("sf", self.distribution)
 
-            def function(y: Any, *shapes: Any) -> Any:
+            def function(y: Any, *shapes: object) -> Any:
                 return 1 - distribution(y, *shapes)
 
         return self._cumulative("sf", function, (1.0, 0.0), x, args, options)
 
-    def logcdf(self, x: Any, *args: Any, **options: Any) -> Any:
+    def logcdf(self, x: Array, *args: Any, **options: object) -> Array:
         """The logarithm of the cumulative distribution function."""
         function = self.log_distribution
         if function is None:
             distribution = self._function("logcdf", self.distribution)
 
-            def function(y: Any, *shapes: Any) -> Any:
+            def function(y: Array, *shapes: Array) -> Any:
                 return ew.log(distribution(y, *shapes))
 
         return self._cumulative("logcdf", function, (-math.inf, 0.0), x, args, options)
 
-    def logsf(self, x: Any, *args: Any, **options: Any) -> Any:
+    def logsf(self, x: Array, *args: Any, **options: object) -> Array:
         """The logarithm of the complement of the cumulative distribution function."""
         function = self.log_survival
         if function is None and self.survival is not None:
             survival = self.survival
 
-            def function(y: Any, *shapes: Any) -> Any:
+            def function(y: Array, *shapes: Array) -> Any:
                 return ew.log(survival(y, *shapes))
 
         elif function is None:
             distribution = self._function("logsf", self.distribution)
 
-            def function(y: Any, *shapes: Any) -> Any:
+            def function(y: Array, *shapes: Array) -> Any:
                 return ew.log1p(-distribution(y, *shapes))
 
         return self._cumulative("logsf", function, (0.0, -math.inf), x, args, options)
 
     def _inverse(
-        self, method: str, function: Function, is_upper: bool, q: Any, args: Any, options: Any
-    ) -> Any:
+        self,
+        method: str,
+        function: Function,
+        is_upper: bool,
+        q: Array,
+        args: object,
+        options: object,
+    ) -> Array:
         q, shapes, loc, scale, is_valid, low, high = self._read(method, q, args, options)
         is_inside = (q > 0) & (q < 1)
         value = function(ew.where(is_inside, q, 0.5), *shapes)
@@ -378,18 +391,18 @@ class Continuous:
         value = ew.where(is_inside, value, ew.where(q == 0, first, last)) * scale + loc
         return ew.where(is_valid & (q >= 0) & (q <= 1), value, math.nan)
 
-    def ppf(self, q: Any, *args: Any, **options: Any) -> Any:
+    def ppf(self, q: Array, *args: Any, **options: object) -> Array:
         """The quantile function, the inverse of ``cdf``."""
         function = self._function("ppf", self.quantile)
         return self._inverse("ppf", function, False, q, args, options)
 
-    def isf(self, q: Any, *args: Any, **options: Any) -> Any:
+    def isf(self, q: Array, *args: Any, **options: object) -> Array:
         """The inverse of ``sf``."""
         function = self.upper_quantile
         if function is None:
             quantile = self._function("isf", self.quantile)
 
-            def function(q: Any, *shapes: Any) -> Any:
+            def function(q: Array, *shapes: Array) -> Any:
                 return quantile(1 - q, *shapes)
 
         return self._inverse("isf", function, True, q, args, options)
@@ -456,7 +469,7 @@ class Discrete:
         """Where it is found."""
         return f"functrans.scipy.stats.{self.name}"
 
-    def _read(self, method: str, k: Any, args: Any, options: Any) -> tuple[Any, ...]:
+    def _read(self, method: str, k: Array, args: Any, options: Any) -> tuple[Any, ...]:
         values = _arguments(f"{self.name}.{method}", (*self.shapes, "loc"), args, options)
         k, *rest = as_floating(as_operand(k), *values)
         *shapes, loc = rest
@@ -468,8 +481,14 @@ class Discrete:
         return (k - loc, tuple(safe), is_valid, *self.support(*safe))
 
     def _mass(
-        self, method: str, outside: float, combine: Function, k: Any, args: Any, options: Any
-    ) -> Any:
+        self,
+        method: str,
+        outside: float,
+        combine: Function,
+        k: Array,
+        args: object,
+        options: object,
+    ) -> Array:
         k, shapes, is_valid, low, high = self._read(method, k, args, options)
         is_inside = (k >= low) & (k <= high) & (ew.floor(k) == k) & ew.isfinite(k)
         k_inside = ew.where(is_inside, k, ew.where(ew.isfinite(low), low, 0))
@@ -477,18 +496,23 @@ class Discrete:
         value = ew.where(is_inside, combine(rest, self.powers(k_inside, *shapes)), outside)
         return ew.where(is_valid & ~_is_nan(k), value, math.nan)
 
-    def logpmf(self, k: Any, *args: Any, **options: Any) -> Any:
+    def logpmf(self, k: Array, *args: Any, **options: int) -> Array:
         """The logarithm of the probability of ``k``; ``-inf`` where that is 0."""
         return self._mass("logpmf", -math.inf, _log_of_product, k, args, options)
 
-    def pmf(self, k: Any, *args: Any, **options: Any) -> Any:
+    def pmf(self, k: Array, *args: Any, **options: int) -> Array:
         """The probability of ``k``."""
         return self._mass("pmf", 0.0, _product, k, args, options)
 
     def _cumulative(
-        self, method: str, function: Function | None, ends: tuple[float, float], k: Any, args: Any,
-        options: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        method: str,
+        function: Function | None,
+        ends: tuple[float, float],
+        k: Array,
+        args: object,
+        options: object,
+    ) -> Array:
         if function is None:
             raise UnsupportedOperationError(
                 f"{self.name}.{method} has no formula that can be differentiated; use "
@@ -501,21 +525,21 @@ class Discrete:
         value = ew.where(is_inside, value, ew.where(k >= high, ends[1], ends[0]))
         return ew.where(is_valid & ~_is_nan(k), value, math.nan)
 
-    def cdf(self, k: Any, *args: Any, **options: Any) -> Any:
+    def cdf(self, k: Array, *args: Any, **options: int) -> Array:
         """The probability of at most ``k``."""
         return self._cumulative("cdf", self.distribution, (0.0, 1.0), k, args, options)
 
-    def sf(self, k: Any, *args: Any, **options: Any) -> Any:
+    def sf(self, k: Array, *args: Any, **options: int) -> Any:
         """The probability of more than ``k``."""
         return self._cumulative("sf", self.survival, (1.0, 0.0), k, args, options)
 
-    def logcdf(self, k: Any, *args: Any, **options: Any) -> Any:
+    def logcdf(self, k: Array, *args: Any, **options: int) -> Array:
         """The logarithm of the probability of at most ``k``."""
         value = self._cumulative("logcdf", self.distribution, (0.0, 1.0), k, args, options)
         is_zero = value == 0
         return ew.where(is_zero, -math.inf, ew.log(ew.where(is_zero, 1, value)))
 
-    def logsf(self, k: Any, *args: Any, **options: Any) -> Any:
+    def logsf(self, k: Array, *args: Any, **options: int) -> Array:
         """The logarithm of the probability of more than ``k``."""
         if self.log_survival is not None:
             ends = (0.0, -math.inf)
@@ -525,6 +549,6 @@ class Discrete:
         return ew.where(is_zero, -math.inf, ew.log(ew.where(is_zero, 1, value)))
 
 
-def filled_like(value: float, like: Any) -> Any:
+def filled_like(value: float, like: Array) -> Array:
     """An array of one number in the shape and dtype of another."""
     return cast(like * 0 + value, dtype_of(like))

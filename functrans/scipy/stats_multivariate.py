@@ -16,6 +16,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.numpy.common import as_operand
 from functrans.numpy.linalg import cholesky, eigvalsh, pinv, solve
@@ -27,7 +28,7 @@ from functrans.scipy.special_common import as_floating
 from functrans.scipy.special_gamma import multigammaln
 
 
-def _log_det_and_distance(x: Any, mean: Any, scale: Any) -> tuple[Any, Any, int]:
+def _log_det_and_distance(x: Array, mean: Any, scale: Array) -> tuple[Any, Any, int]:
     """``log(det(scale))``, Mahalanobis' distance squared, and the dimension.
 
     Args:
@@ -124,7 +125,7 @@ class MultivariateNormal:
         """The density; see ``logpdf``."""
         return ew.exp(self.logpdf(x, mean, cov, allow_singular))
 
-    def entropy(self, mean: Any = None, cov: Any = 1) -> Any:
+    def entropy(self, mean: object = None, cov: Any = 1) -> Any:
         """The differential entropy; ``mean`` does not matter."""
         (cov,) = as_floating(as_operand(cov))
         n = shape_of(cov)[-1] if shape_of(cov) else 1
@@ -169,7 +170,7 @@ class Dirichlet:
 
     __slots__ = ()
 
-    def logpdf(self, x: Any, alpha: Any) -> Any:
+    def logpdf(self, x: Array, alpha: Array) -> Array:
         """The logarithm of the density.
 
         Args:
@@ -199,7 +200,7 @@ class Dirichlet:
         value = value + sf.lgamma(fnp.sum(alpha)) - fnp.sum(sf.lgamma(alpha))
         return ew.where(is_inside, value, -math.inf)
 
-    def pdf(self, x: Any, alpha: Any) -> Any:
+    def pdf(self, x: Array, alpha: Array) -> Array:
         """The density; see ``logpdf``."""
         return ew.exp(self.logpdf(x, alpha))
 
@@ -209,7 +210,7 @@ class Multinomial:
 
     __slots__ = ()
 
-    def logpmf(self, x: Any, n: Any, p: Any) -> Any:
+    def logpmf(self, x: Array, n: Array, p: Array) -> Array:
         """The logarithm of the probability.
 
         Args:
@@ -226,7 +227,7 @@ class Multinomial:
         value = sf.lgamma(n + 1) + fnp.sum(el.xlogy(counts, p) - sf.lgamma(counts + 1), axis=-1)
         return ew.where(is_inside, value, -math.inf)
 
-    def pmf(self, x: Any, n: Any, p: Any) -> Any:
+    def pmf(self, x: Array, n: Array, p: Array) -> Array:
         """The probability; see ``logpmf``."""
         return ew.exp(self.logpmf(x, n, p))
 
@@ -236,7 +237,7 @@ class Wishart:
 
     __slots__ = ()
 
-    def logpdf(self, x: Any, df: Any, scale: Any) -> Any:
+    def logpdf(self, x: Array, df: Array, scale: Array) -> Array:
         """The logarithm of the density of one matrix.
 
         Args:
@@ -257,7 +258,7 @@ class Wishart:
             )
         n = shape[0]
 
-        def log_det(matrix: Any) -> Any:
+        def log_det(matrix: Array) -> Array:
             return fnp.sum(ew.log(fnp.diagonal(cholesky(matrix)))) * 2
 
         trace = fnp.trace(solve(scale, x))
@@ -265,7 +266,7 @@ class Wishart:
         value = value - df * (0.5 * n * math.log(2)) - df * log_det(scale) * 0.5
         return value - multigammaln(df * 0.5, n)
 
-    def pdf(self, x: Any, df: Any, scale: Any) -> Any:
+    def pdf(self, x: Array, df: Array, scale: Array) -> Array:
         """The density; see ``logpdf``."""
         return ew.exp(self.logpdf(x, df, scale))
 
@@ -291,7 +292,7 @@ class gaussian_kde:  # noqa: N801  # SciPy's name
 
     __slots__ = ("covariance", "dataset", "factor", "weights")
 
-    def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
+    def __init__(self, dataset: Array, bw_method: Any = None, weights: Any = None) -> None:
         (data,) = as_floating(as_operand(dataset))
         if len(shape_of(data)) < 2:
             data = fnp.reshape(data, (1, -1))
@@ -320,7 +321,7 @@ class gaussian_kde:  # noqa: N801  # SciPy's name
         self.dataset, self.weights, self.factor = data, shares, factor
         self.covariance = spread * (factor * factor)
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: Array) -> Array:
         """The logarithm of the density.
 
         Args:
@@ -342,14 +343,14 @@ class gaussian_kde:  # noqa: N801  # SciPy's name
         log_norm = fnp.sum(ew.log(fnp.diagonal(factor))) + 0.5 * d * math.log(2 * math.pi)
         return logsumexp(terms, (1,)) - log_norm
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: Array) -> Array:
         """The density; see ``logpdf``."""
         return ew.exp(self.logpdf(x))
 
     evaluate = pdf
     __call__ = pdf
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: Array, high: Array) -> Array:
         """The probability of an interval, of one variable.
 
         Raises:

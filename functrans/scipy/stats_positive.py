@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.special import elementary as el
 from functrans.primitives.special import functions as sf
@@ -127,7 +128,7 @@ def _by_gamma(
     """
 
     def by(ratio: Function, far: float) -> Function:
-        def function(y: Any, *s: Any) -> Any:
+        def function(y: Array, *s: Any) -> Any:
             g = variable(y, *s)
             is_finite = ew.isfinite(g)  # a square may not be
             return ew.where(is_finite, ratio(order(y, *s), ew.where(is_finite, g, 1)), far)
@@ -199,7 +200,7 @@ invgamma = Continuous(
 )  # fmt: skip
 
 
-def _f_log_density(y: Any, dfn: Any, dfd: Any) -> Any:
+def _f_log_density(y: Array, dfn: Array, dfd: Array) -> Array:
     half, other = dfn * 0.5, dfd * 0.5
     total = (half + other) * ew.log(dfd + dfn * y)
     return other * ew.log(dfd) + half * ew.log(dfn) - total - ga.betaln(half, other)
@@ -252,7 +253,7 @@ invweibull = Continuous(
 )  # fmt: skip
 
 
-def _fisk_log_density(y: Any, c: Any) -> Any:
+def _fisk_log_density(y: Array, c: Array) -> Array:
     """By the smaller of ``y**c`` and its reciprocal, so that both ends have their limits."""
     power = ew.power(ew.where(y < 1, y, 1 / ew.where(y < 1, 1, y)), c)
     return ew.log(c) - ew.log1p(power) * 2

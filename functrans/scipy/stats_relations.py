@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from functrans import numpy as fnp
 from functrans.core.dispatch import shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.numpy.common import as_array
 from functrans.numpy.dispatch import has_tracer
@@ -54,7 +55,7 @@ class PearsonRResult(NamedTuple):
     pvalue: Any
 
     @property
-    def correlation(self) -> Any:
+    def correlation(self) -> Array:
         """The correlation."""
         return self.statistic
 
@@ -72,7 +73,7 @@ def _moments(who: str, x: Any, y: Any) -> tuple[Any, Any, Any, Any, Any, int]:
     return x_mean, y_mean, fnp.mean(a * a), fnp.mean(b * b), fnp.mean(a * b), shape_of(x)[0]
 
 
-def _p_value(who: str, r: Any, n: int, alternative: str) -> Any:
+def _p_value(who: str, r: Any, n: int, alternative: str) -> Array:
     """Of Student's test of a correlation."""
     t = r * fnp.sqrt((n - 2) / ((1.0 - r) * (1.0 + r)))
     if alternative == "two-sided":
@@ -120,7 +121,7 @@ def linregress(x: Any, y: Any, alternative: str = "two-sided") -> Any:
     return result
 
 
-def pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", **kwargs: Any) -> Any:
+def pearsonr(x: Any, y: Any, *, alternative: str = "two-sided", **kwargs: object) -> Any:
     """The correlation of two samples, as ``scipy.stats.pearsonr``.
 
     Args:

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.numpy.common import as_array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.special import elementary as el
@@ -30,7 +33,7 @@ def _sample(a: Any, axis: Any) -> tuple[Any, Any, int]:
     return a, axis, shape_of(a)[axis]
 
 
-def moment(a: Any, order: int = 1, axis: Any = 0, *, center: Any = None) -> Any:
+def moment(a: Any, order: int = 1, axis: object = 0, *, center: Any = None) -> Array:
     """The central moment of a sample.
 
     Args:
@@ -49,7 +52,7 @@ def moment(a: Any, order: int = 1, axis: Any = 0, *, center: Any = None) -> Any:
     return fnp.mean(ew.power(a - middle, operator.index(order)), axis=axis)
 
 
-def sem(a: Any, axis: Any = 0, ddof: int = 1) -> Any:
+def sem(a: ArrayLike, axis: int | Sequence[int] | None = 0, ddof: int = 1) -> Array:
     """The standard error of the mean.
 
     Args:
@@ -66,7 +69,7 @@ def sem(a: Any, axis: Any = 0, ddof: int = 1) -> Any:
     return fnp.std(a, axis=axis, ddof=ddof) / math.sqrt(n)
 
 
-def zscore(a: Any, axis: Any = 0, ddof: int = 0) -> Any:
+def zscore(a: ArrayLike, axis: int | Sequence[int] | None = 0, ddof: int = 0) -> Array:
     """Standard scores: deviations from the mean over the standard deviation.
 
     Args:
@@ -82,7 +85,9 @@ def zscore(a: Any, axis: Any = 0, ddof: int = 0) -> Any:
     return zmap(a, a, axis, ddof)
 
 
-def zmap(scores: Any, compare: Any, axis: Any = 0, ddof: int = 0) -> Any:
+def zmap(
+    scores: ArrayLike, compare: ArrayLike, axis: int | Sequence[int] | None = 0, ddof: int = 0
+) -> Array:
     """Standard scores against another sample.
 
     Args:
@@ -101,7 +106,7 @@ def zmap(scores: Any, compare: Any, axis: Any = 0, ddof: int = 0) -> Any:
     return (scores - middle) / fnp.std(compare, axis=axis, ddof=ddof, keepdims=axis is not None)
 
 
-def skew(a: Any, axis: Any = 0, bias: bool = True) -> Any:
+def skew(a: ArrayLike, axis: int | Sequence[int] | None = 0, bias: bool = True) -> Array:
     """The skewness of a sample.
 
     Args:
@@ -119,7 +124,9 @@ def skew(a: Any, axis: Any = 0, bias: bool = True) -> Any:
     return value if bias or n < 3 else value * (math.sqrt(n * (n - 1)) / (n - 2))
 
 
-def kurtosis(a: Any, axis: Any = 0, fisher: bool = True, bias: bool = True) -> Any:
+def kurtosis(
+    a: ArrayLike, axis: int | Sequence[int] | None = 0, fisher: bool = True, bias: bool = True
+) -> Array:
     """The kurtosis of a sample.
 
     Args:
@@ -140,7 +147,7 @@ def kurtosis(a: Any, axis: Any = 0, fisher: bool = True, bias: bool = True) -> A
     return value - 3 if fisher else value
 
 
-def gmean(a: Any, axis: Any = 0, weights: Any = None) -> Any:
+def gmean(a: ArrayLike, axis: object = 0, weights: object = None) -> Array:
     """The geometric mean.
 
     Args:
@@ -188,7 +195,7 @@ def hmean(a: Any, axis: Any = 0, weights: Any = None) -> Any:
     return fnp.squeeze(least, axis) / fnp.average(ratio, axis=axis, weights=weights)
 
 
-def pmean(a: Any, p: Any, axis: Any = 0, weights: Any = None) -> Any:
+def pmean(a: ArrayLike, p: Any, axis: object = 0, weights: Any = None) -> Array:
     """The power mean of exponent ``p``; the geometric one for the number 0.
 
     Args:
@@ -210,7 +217,7 @@ def pmean(a: Any, p: Any, axis: Any = 0, weights: Any = None) -> Any:
     return ew.power(fnp.average(powers, axis=axis, weights=weights), 1 / p)
 
 
-def entropy(pk: Any, qk: Any = None, base: Any = None, axis: int = 0) -> Any:
+def entropy(pk: object, qk: object = None, base: Any = None, axis: int = 0) -> Array:
     """Shannon's entropy, or the relative one; distributions are normalised.
 
     Args:

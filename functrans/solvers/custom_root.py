@@ -29,6 +29,7 @@ from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, bind
 from functrans.core.ownership import own_array, own_arrays
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import jvp_jaxpr, linearize_jaxpr, split
@@ -37,7 +38,9 @@ from functrans.primitives.structural import cast
 _WHO = "custom_root"
 
 
-def solution_leaves(who: str, x: Any, treedef: Any, avals: Sequence[Any], what: str) -> list[Any]:
+def solution_leaves(
+    who: str, x: Any, treedef: object, avals: Sequence[Any], what: str
+) -> list[Any]:
     """Leaves of something that must be like the unknown, in its dtypes.
 
     Args:
@@ -70,7 +73,7 @@ def solution_leaves(who: str, x: Any, treedef: Any, avals: Sequence[Any], what: 
     return values
 
 
-def guess_leaves(who: str, guess: Any) -> tuple[list[Any], Any]:
+def guess_leaves(who: str, guess: object) -> tuple[list[Any], Any]:
     """Leaves of an initial guess, and their structure.
 
     Raises:
@@ -140,7 +143,7 @@ class _RootCall(JvpCall):
         own, held, guess = self._split(args)
         solve, _ = self.template.fill(held)
 
-        def f(x: Any) -> Any:
+        def f(x: Array) -> Any:
             values = solution_leaves(_WHO, x, self.treedef, self.avals, "the argument of f")
             return tree.unflatten(self.treedef, evaluate(self.body.jaxpr, [*own, *values]))
 
@@ -172,7 +175,7 @@ class _RootCall(JvpCall):
         linear = linearize_jaxpr(jaxpr, (False,) * len(own) + (True,) * n, True)
         residuals = evaluate(linear.primal, [*own, *x])[n:]
 
-        def matvec(v: Any) -> Any:
+        def matvec(v: Array) -> Array:
             values = solution_leaves(_WHO, v, self.treedef, self.avals, "the argument of g")
             return tree.unflatten(self.treedef, evaluate(linear.linear, [*residuals, *values]))
 
@@ -186,7 +189,7 @@ class _RootCall(JvpCall):
 @boundary
 def custom_root(
     f: Callable[[Any], Any],
-    initial_guess: Any,
+    initial_guess: object,
     solve: Callable[[Callable[[Any], Any], Any], Any],
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,

@@ -35,6 +35,7 @@ from functrans.core.primitive import Primitive, is_linear
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.transformed import transform
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, ShapeError, TreeMismatchError
 from functrans.passes.cotangents import zeros
 
@@ -45,7 +46,7 @@ _COMPLEX_STEP = 1e-30
 # results ----------------------------------------------------------------------------------------
 
 
-def _announced(label: str, out_like: Any, args: Sequence[Any]) -> Any:
+def _announced(label: str, out_like: Callable[..., Any], args: Sequence[Any]) -> ShapeDtypeStruct:
     """The result's structure with ``ShapeDtypeStruct`` leaves."""
     if callable(out_like) and not hasattr(out_like, "shape"):
         out_like = out_like(*tree.map(_struct, tuple(args)))
@@ -67,12 +68,12 @@ def _announced(label: str, out_like: Any, args: Sequence[Any]) -> Any:
     return tree.unflatten(treedef, found)
 
 
-def _struct(leaf: Any) -> ShapeDtypeStruct:
+def _struct(leaf: Array) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(shape_of(leaf), dtype_of(leaf))
 
 
 def _checked_leaves(
-    label: str, result: Any, expected: Any, announced_by: str, dtypes_widen: bool = False
+    label: str, result: Array, expected: object, announced_by: str, dtypes_widen: bool = False
 ) -> list[np.ndarray]:
     """Leaves of what came back, as arrays.
 
@@ -215,15 +216,15 @@ class _LanesMap(_Map):
         return run_lanes(self, operands)
 
 
-def _linear_impl(*operands: Any, forward: _Map, **_: Any) -> tuple[Any, ...]:
+def _linear_impl(*operands: object, forward: _Map, **_: object) -> tuple[Any, ...]:
     return tuple(forward.run(operands))
 
 
-def _linear_aval(*avals: Aval, out_avals: tuple[Aval, ...], **_: Any) -> tuple[Aval, ...]:
+def _linear_aval(*avals: Aval, out_avals: tuple[Aval, ...], **_: _UserMap) -> tuple[Aval, ...]:
     return out_avals
 
 
-def _linear_jvp(primals: Any, tangents: Any, outs: Any, *, forward: _Map, **params: Any) -> Any:
+def _linear_jvp(primals: Any, tangents: Any, outs: object, *, forward: _Map, **params: Any) -> Any:
     n = forward.n
     if any(type(t) is not Zero for t in tangents[:n]):
         raise NonDifferentiableError(
@@ -276,7 +277,7 @@ def _linear_batch(
     forward: _Map,
     backward: _Map,
     out_avals: tuple[Any, ...],
-) -> Any:
+) -> tuple[Any, ...]:
     n = forward.n
     front = to_front(size, operands, dims)
     flags = [dim is not None for dim in dims]
@@ -394,11 +395,11 @@ class _External:
     def label(self) -> str:
         return f"external {name_of(self.fun)}"
 
-    def run(self, like: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    def run(self, like: ShapeDtypeStruct, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """The function on real arrays under every transform."""
 
         @functools.wraps(self.fun, assigned=("__name__", "__qualname__", "__module__"), updated=())
-        def checked(*own: Any, **named: Any) -> Any:
+        def checked(*own: Array | complex, **named: object) -> Array:
             expected = like
             lead = _lead_of(own, args)
             n = math.prod(lead)
@@ -414,13 +415,13 @@ class _External:
 
         return pure_callback(checked, like, *args, vmap_method=self.vmap_method, **kwargs)
 
-    def call(self, *args: Any, **kwargs: Any) -> Any:
+    def call(self, *args: Any, **kwargs: object) -> Any:
         """Call it: at once on plain arrays, as one operation on traced ones."""
         like = _announced(self.label, self.out_like, args)
         if not any(isinstance(leaf, Tracer) for leaf in tree.leaves((args, kwargs))):
             return self.run(like, args, kwargs)
 
-        def primal(*own: Any) -> Any:
+        def primal(*own: Array) -> Any:
             return self.run(like, own, kwargs)
 
         primal.__name__ = name_of(self.fun)
@@ -456,7 +457,9 @@ class _External:
         wrapped.defvjp(forward, backward)
         return wrapped
 
-    def _push(self, like: Any, kwargs: dict[str, Any], primals: Any, tangents: Any) -> Any:
+    def _push(
+        self, like: Any, kwargs: dict[str, Any], primals: Any, tangents: tuple[Array, ...]
+    ) -> Any:
         """The rule for ``custom_jvp``: results and their tangents."""
         if self.jvp is None and self.vjp is None and self.fd is None:
             raise NonDifferentiableError(
@@ -470,8 +473,13 @@ class _External:
         return outs, self._push_arrays(like, kwargs, primals, tangents, outs)
 
     def _push_arrays(
-        self, like: Any, kwargs: dict[str, Any], primals: Any, tangents: Any, outs: Any
-    ) -> Any:
+        self,
+        like: object,
+        kwargs: dict[str, Any],
+        primals: Any,
+        tangents: tuple[Array, ...],
+        outs: Array,
+    ) -> Array:
         """Tangents of results by rules on plain arrays, or by finite differences."""
         leaves, treedef = tree.flatten(tuple(primals))
         dots = _leaves_and_none(treedef, tangents)
@@ -535,7 +543,7 @@ class _External:
             )  # fmt: skip
         return forward, backward
 
-    def _differences(self, shapes: _Shapes, like: Any, kwargs: dict[str, Any], n: int) -> _Map:
+    def _differences(self, shapes: _Shapes, like: object, kwargs: dict[str, Any], n: int) -> _Map:
         """Forward mode by finite differences."""
         method = self.fd
         assert method is not None
@@ -634,7 +642,7 @@ class _Shapes:
                      self.in_avals, self.is_real)  # fmt: skip
 
 
-def _leaves_and_none(treedef: Any, value: Any) -> list[Any]:
+def _leaves_and_none(treedef: Any, value: object) -> list[Any]:
     """What stands in a tree at the places of the leaves of a structure; ``None`` counts."""
     return [value] if treedef is tree.LEAF else list(treedef.flatten_up_to(value))
 
@@ -649,7 +657,7 @@ def _spread(flags: Sequence[bool], values: Sequence[Any], avals: Sequence[Any]) 
 
 
 def _pick(
-    label: str, result: Any, treedef: Any, avals: Sequence[Any], flags: Sequence[bool]
+    label: str, result: object, treedef: object, avals: Sequence[Any], flags: Sequence[bool]
 ) -> list[Any]:
     """What a rule returned, checked; ``None`` stands for zero."""
     try:
@@ -676,7 +684,7 @@ def _pick(
 @transform
 def external(
     fun: Callable[..., Any] | None = None,
-    out_like: Any = ...,
+    out_like: object = ...,
     jvp: Callable[..., Any] | None = None,
     vjp: Callable[..., Any] | None = None,
     fd: str | bool | None = None,
@@ -768,7 +776,7 @@ def external(
     )  # fmt: skip
 
     @named("external", fun)
-    def operation(*args: Any, **kwargs: Any) -> Any:
+    def operation(*args: Any, **kwargs: object) -> Any:
         return settings.call(*args, **kwargs)
 
     return operation

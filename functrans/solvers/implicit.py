@@ -43,6 +43,7 @@ from functrans.core.source import here
 from functrans.core.state import open_traces
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.transformed import Wrapper
+from functrans.core.values import Array
 from functrans.errors import ConvergenceError, UnsupportedOperationError
 from functrans.jitted.forks import forked
 from functrans.passes.programs import split
@@ -219,7 +220,7 @@ class _ImplicitCall(JvpCall):
             result = solver(*args, **kwargs)
         return pair_of(self.label, result, self.owner.has_aux)
 
-    def _leaves(self, what: str, value: Any) -> list[Any]:
+    def _leaves(self, what: str, value: Array | complex) -> list[Any]:
         """Leaves of a result."""
         found = []
         for i, leaf in enumerate(tree.leaves(value)):
@@ -236,7 +237,7 @@ class _ImplicitCall(JvpCall):
         leaves, treedef = tree.flatten(x_like)
         aux_leaves, aux_treedef = tree.flatten(aux_like)
 
-        def run(*arrays: Any) -> list[Any]:
+        def run(*arrays: object) -> list[Any]:
             x, aux = self._run(arrays)
             own, own_treedef = tree.flatten(x)
             if own_treedef != treedef:
@@ -253,7 +254,7 @@ class _ImplicitCall(JvpCall):
         ]
         return list(pure_callback(run, structs, *values, vmap_method="sequential"))
 
-    def _check_plain(self, values: Sequence[Any], x: Sequence[Any], treedef: Any) -> None:
+    def _check_plain(self, values: Sequence[Any], x: Sequence[Any], treedef: object) -> None:
         """Warn if plain arrays do not satisfy the condition."""
         if self.owner.tol is None or not x:
             return
@@ -265,7 +266,7 @@ class _ImplicitCall(JvpCall):
             self._check_solved(point, out, push)
 
     def _condition(
-        self, held: Sequence[Any], operands: Sequence[Any], treedef: Any
+        self, held: Sequence[Any], operands: Sequence[Any], treedef: object
     ) -> Callable[..., list[Any]]:
         """Leaves of ``F`` as a function of the leaves of ``x`` and of some arguments, by number.
 
@@ -315,7 +316,7 @@ class _ImplicitCall(JvpCall):
         with only_traces_of(args):
             out, push = linearize(lambda *leaves: condition(leaves, {}), *x)
 
-            def matvec(v: Any) -> Any:
+            def matvec(v: Array) -> Any:
                 return tree.unflatten(treedef, push(*tree.leaves(v)))
 
             self._check_solved(x, out, push)
@@ -357,7 +358,7 @@ class _ImplicitCall(JvpCall):
             for out, tangent in zip(outs, trace.taken_apart(outs)[1], strict=True)
         ]
 
-    def _check_real(self, i: int, leaf: Any) -> None:
+    def _check_real(self, i: int, leaf: Array) -> None:
         """Refuse unknowns without real derivatives."""
         aval: Any = aval_of(leaf)
         if not is_differentiable_dtype(aval.dtype):
@@ -510,7 +511,7 @@ class ImplicitFunction(Wrapper):
             tol=self.tol,
         )  # fmt: skip
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         """Bind to an instance, as functions in a class do."""
         return self if instance is None else functools.partial(self, instance)
 
@@ -527,7 +528,7 @@ def implicit_diff(
     fixed_point_fun: Callable[..., Any] | None = None,
     symmetric: bool = False,
     traceable: bool = False,
-    out_like: Any = None,
+    out_like: object = None,
     tol: float | None = 1e-3,
 ) -> Callable[[Callable[..., Any]], ImplicitFunction]:
     """Decorate a solver: its derivatives are those of the condition that its result satisfies.
@@ -644,7 +645,7 @@ def fixed_point(
     start = Space(who, x0, "x0")
     xtol = max(xtol, 4 * float(np.finfo(start.dtype).eps))
 
-    def solver(x: Any, *own: Any) -> Any:
+    def solver(x: Any, *own: float) -> Any:
         space = Space(who, x, "x0")
 
         def step(vector: Any) -> Any:
@@ -670,12 +671,17 @@ def fixed_point(
     return tree.unflatten(treedef, own_arrays(leaves))
 
 
-def _length(vector: Any) -> Any:
+def _length(vector: Array) -> Array:
     return np.sqrt(np.sum(np.abs(vector) ** 2))
 
 
 def _iterate(
-    step: Callable[[Any], Any], x: Any, xtol: float, maxiter: int, window: int, damping: float
+    step: Callable[[Any], Any],
+    x: Array | complex,
+    xtol: float,
+    maxiter: int,
+    window: int,
+    damping: float,
 ) -> tuple[Any, Any, Any]:
     """Iterate ``x + step(x)``; the last point, ``step`` there, and the number of evaluations."""
     n, dtype = shape_of(x)[0], dtype_of(x)

@@ -21,6 +21,7 @@ from functrans.control.scanning import fori_loop, while_loop
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.primitives.movement import concatenate, split
 from functrans.primitives.structural import cast, reshape
@@ -132,7 +133,7 @@ def _sparse_product(who: str, A: SparseArray, name: str) -> Callable[[Any], Any]
     if A.shape != (n, n):
         raise ShapeError(f"{who}: {name} must be a square matrix, got shape {A.shape}{here()}")
 
-    def product(x: Any) -> Any:
+    def product(x: Array) -> Any:
         if shape_of(x) != (n,):
             raise ShapeError(
                 f"{who}: {name} has shape {A.shape}, but the vector is {aval_of(x)}{here()}; give "
@@ -218,7 +219,7 @@ def _bicgstab(product: Product, b: Vector, x: Vector, M: Product, tol: Any, maxi
     return x, norm(r) <= tol, k
 
 
-def _nonzero(value: Any) -> Any:
+def _nonzero(value: Array) -> Any:
     """The value, 1 in place of 0."""
     return np.where(value == 0, 1.0 + value, value)
 
@@ -226,7 +227,9 @@ def _nonzero(value: Any) -> Any:
 def _gmres(restart: int) -> Callable[..., Any]:
     """Saad, algorithm 6.9 with restarts: Gram-Schmidt twice, Givens rotations, from the right."""
 
-    def solve(product: Product, b: Vector, x: Vector, M: Product, tol: Any, maxiter: int) -> Any:
+    def solve(
+        product: Product, b: Vector, x: Vector, M: Product, tol: Operand, maxiter: int
+    ) -> Any:
         n, m, dtype = b.shape[0], restart, b.dtype
         if n == 0:
             return x, np.bool_(True), np.int64(0)
@@ -264,10 +267,10 @@ def _gmres(restart: int) -> Callable[..., Any]:
                 is_broken,
             )  # fmt: skip
 
-        def cycle(state: Any) -> Any:
+        def cycle(state: Any) -> tuple[Array, ...]:
             x, r, total, _ = state
 
-            def goes_on_inside(state: Any) -> Any:
+            def goes_on_inside(state: Any) -> Array:
                 _, _, _, _, g, k, is_broken = state
                 is_within = (k < m) & (total + k < maxiter)
                 return is_within & (np.abs(g[k]) > tol) & ~is_broken
@@ -300,11 +303,11 @@ def _gmres(restart: int) -> Callable[..., Any]:
     return solve
 
 
-def _back_substitution(upper: Any, rhs: Any) -> Any:
+def _back_substitution(upper: Array, rhs: Array) -> Array:
     """The solution of a small triangular system; 0 where a diagonal entry vanishes."""
     m = rhs.shape[0]
 
-    def step(j: Any, y: Any) -> Any:
+    def step(j: Array, y: Any) -> Any:
         i = m - 1 - j
         diagonal = upper[i, i]
         value = (rhs[i] - upper[i] @ y) / _nonzero(diagonal)
@@ -316,7 +319,7 @@ def _back_substitution(upper: Any, rhs: Any) -> Any:
 # functions --------------------------------------------------------------------------------------
 
 
-def _floating(leaf: Any) -> Any:
+def _floating(leaf: Operand) -> Any:
     """A leaf of a right-hand side; integers become floating-point numbers, as in SciPy."""
     return cast(leaf, np.dtype(np.float64)) if dtype_of(leaf).kind in "iu" else leaf
 
@@ -326,9 +329,9 @@ def _solve(
     iterate: Callable[..., Any],
     A: Any,
     b: Any,
-    x0: Any,
-    rtol: Any,
-    atol: Any,
+    x0: object,
+    rtol: float,
+    atol: float,
     maxiter: int | None,
     M: Any,
     symmetric: bool,
@@ -344,16 +347,16 @@ def _solve(
     def apply(vector: Any) -> Any:
         return space.ravel(matvec(space.unravel(vector)), "A x")
 
-    def prepare(vector: Any) -> Any:
+    def prepare(vector: Array) -> Array:
         if precondition is None:
             return vector
         return space.ravel(precondition(space.unravel(vector)), "M x")
 
-    def from_zero(product: Product, rhs: Vector) -> Any:
+    def from_zero(product: Product, rhs: Vector) -> tuple[Array, ...]:
         x, converged, k = iterate(product, rhs, 0.0 * rhs, prepare, rtol * norm(rhs), maxiter)
         return x, np.where(converged, 0, k)
 
-    def conjugated(product: Product, rhs: Vector) -> Any:
+    def conjugated(product: Product, rhs: Vector) -> tuple[Array, ...]:
         # The transpose of a Hermitian matrix is its conjugate.
         x, info = from_zero(lambda v: np.conj(product(np.conj(v))), np.conj(rhs))
         return np.conj(x), info
@@ -372,7 +375,7 @@ def _solve(
 
     # A start and an absolute tolerance belong to this right-hand side, not to those of tangents and
     # cotangents: 0 could meet the tolerance.
-    def from_start(residual: Product, start: Vector) -> Any:
+    def from_start(residual: Product, start: Vector) -> tuple[Array, ...]:
         tol = np.maximum(rtol * norm(right), atol)
         x, converged, k = iterate(apply, right, start, prepare, tol, maxiter)
         return x, np.where(converged, 0, k)
@@ -461,7 +464,7 @@ def bicgstab(
 def gmres(
     A: Any,
     b: Any,
-    x0: Any = None,
+    x0: object = None,
     *,
     tol: float = 1e-5,
     rtol: float | None = None,

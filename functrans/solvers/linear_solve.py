@@ -38,6 +38,7 @@ from functrans.core.lowering import Structured
 from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.source import here
 from functrans.core.state import batch_axis
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.passes.cotangents import instantiate, zeros
 from functrans.passes.evaluate import evaluate
@@ -61,11 +62,11 @@ from functrans.primitives.structural import cast
 # the primitive ----------------------------------------------------------------------------------
 
 
-def _impl(*operands: Any, jaxpr: Jaxpr, **_: Any) -> tuple[Any, ...]:
+def _impl(*operands: Array, jaxpr: Jaxpr, **_: int | Jaxpr) -> tuple[Any, ...]:
     return tuple(run(jaxpr, operands))
 
 
-def _abstract_eval(*avals: Aval, jaxpr: Jaxpr, **_: Any) -> tuple[Aval, ...]:
+def _abstract_eval(*avals: Aval, jaxpr: Jaxpr, **_: int | Jaxpr) -> tuple[Aval, ...]:
     return jaxpr.out_avals
 
 
@@ -118,7 +119,7 @@ def _n_solution(params: dict[str, Any]) -> int:
     return len(params["matvec"].outvars)
 
 
-def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+def _jvp(primals: tuple[Array, ...], tangents: tuple[Any, ...], **params: Any) -> tuple[Any, ...]:
     outs = list(bind(custom_linear_solve_p, *primals, **params))
     n = _n_solution(params)
     rest = [Zero(aval_of(out).strong()) for out in outs[n:]]
@@ -139,7 +140,7 @@ def _linearize(needs: Flags, operands: Any, **params: Any) -> tuple[tuple[Any, .
     n = _n_solution(params)
     targets = tuple(i for i, need in enumerate(needs) if need)
 
-    def linear(*given: Any) -> list[Any]:
+    def linear(*given: Array) -> list[Any]:
         rest = [zeros(aval_of(out).strong()) for out in outs[n:]]
         if not _is_moving(needs, params, len(operands)):
             return [*(zeros(aval_of(out).strong()) for out in outs[:n]), *rest]
@@ -180,7 +181,7 @@ def _transpose(cts: Any, operands: Any, **params: Any) -> tuple[Any, ...]:
     )
 
 
-def _batch(size: int, operands: Any, dims: Any, **params: Any) -> Any:
+def _batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, ...]:
     n = _n_solution(params)
     first = len(operands) - n
     flags = tuple(dim is not None for dim in dims[:first])
@@ -326,11 +327,11 @@ def custom_linear_solve(
 
 
 def _staged(
-    label: str, fun: Callable[[Any], Any], treedef: Any, avals: Sequence[Any], expected: Any
+    label: str, fun: Callable[[Any], Any], treedef: object, avals: Sequence[Any], expected: object
 ) -> Body:
     """A function from pytrees like the right-hand side to such, as a program."""
 
-    def finish(result: Any) -> Any:
+    def finish(result: Array) -> Any:
         check_structure(
             "custom_linear_solve", expected, tree.structure(result), f"the result of {label}", "b"
         )
@@ -361,9 +362,9 @@ def _staged_solver(
     fun: Callable[..., Any],
     program: Jaxpr,
     product: Body,
-    treedef: Any,
+    treedef: object,
     avals: Sequence[Any],
-    expected: Any,
+    expected: object,
     has_aux: bool,
 ) -> Body:
     """A solver as a program of the right-hand side; the product is part of it."""
@@ -375,10 +376,10 @@ def _staged_solver(
         outs = evaluate(program, [*product.captured, *values])
         return tree.unflatten(expected, outs)
 
-    def solved(rhs: Any) -> Any:
+    def solved(rhs: Array) -> Any:
         return fun(apply, rhs)
 
-    def finish(result: Any) -> Any:
+    def finish(result: Array | tuple[Array, ...]) -> Any:
         x = result
         if has_aux:
             if not isinstance(result, tuple) or len(result) != 2:
@@ -403,7 +404,7 @@ def _transposed(matvec: Jaxpr, n: int) -> Jaxpr:
             return intern(program)
         avals = [aval.strong() for aval in matvec.in_avals[n_consts:]]
 
-        def filled(*args: Any) -> list[Any]:
+        def filled(*args: object) -> list[Any]:
             return spread(in_nonzero, evaluate(program, args), lambda i: zeros(avals[i]))
 
         return intern(stage(filled, program.in_avals, f"transpose of {matvec.name}"))

@@ -98,7 +98,7 @@ class SparseFunction:
         )
 
     @boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: Any) -> Any:
         """The derivative as a ``scipy.sparse`` array of its own memory."""
         plan, leaves = self._planned(args, kwargs)
         data = plan.evaluate(*leaves)
@@ -109,7 +109,7 @@ class SparseFunction:
             )
         return plan.build(data)
 
-    def values(self, *args: Any, **kwargs: Any) -> Any:
+    def values(self, *args: object, **kwargs: object) -> Any:
         """The entries alone: ``data`` of the sparse array, one native call.
 
         It can be differentiated, batched and jitted.
@@ -117,7 +117,7 @@ class SparseFunction:
         plan, leaves = self._planned(args, kwargs)
         return plan.evaluate(*leaves)
 
-    def pattern(self, *args: Any, **kwargs: Any) -> Any:
+    def pattern(self, *args: object, **kwargs: object) -> Any:
         """The pattern for arguments (arrays or ``ShapeDtypeStruct``): a ``csr_array`` of booleans.
 
         Without arguments, that of the last call.
@@ -138,7 +138,9 @@ class SparseFunction:
         """Number of products with vectors that an evaluation needs."""
         return self.coloring.n_colors
 
-    def check(self, *args: Any, seed: int = 0, rtol: float | None = None, **kwargs: Any) -> None:
+    def check(
+        self, *args: object, seed: int = 0, rtol: float | None = None, **kwargs: object
+    ) -> None:
         """Refuse a pattern that misses an entry at a point, or a function that is not holomorphic.
 
         The sparse derivative times a random vector is compared with the directional derivative;
@@ -180,7 +182,9 @@ class SparseFunction:
                 + (", or the function is not holomorphic" if dense.dtype.kind == "c" else "")
             )
 
-    def spy(self, ax: Any = None, rows: slice | None = None, columns: slice | None = None) -> Any:
+    def spy(
+        self, ax: object = None, rows: slice | None = None, columns: slice | None = None
+    ) -> Any:
         """Draw the pattern of the last call, each entry in the colour that it is evaluated with.
 
         Args:
@@ -344,10 +348,10 @@ def _builder(matrix: Any, format: str) -> tuple[np.ndarray, Callable[[np.ndarray
 def _sparse_function(
     who: str,
     fun: Any,
-    argnums: Any,
+    argnums: object,
     order: int,
-    pattern: Any,
-    coloring: Any,
+    pattern: object,
+    coloring: object,
     mode: str,
     format: str,
 ) -> SparseFunction:
@@ -381,7 +385,7 @@ def _sparse_function(
 def sparse_jacobian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
-    pattern: Any = None,
+    pattern: object = None,
     coloring: Coloring | None = None,
     mode: str = "auto",
     format: str = "csr",
@@ -427,7 +431,7 @@ def sparse_jacobian(
 
 
 def jacobian_of_sparsity(
-    fun: Callable[..., Any], argnums: Any, mode: str, sparsity: Any
+    fun: Callable[..., Any], argnums: object, mode: str, sparsity: object
 ) -> SparseFunction:
     """``ft.jacobian`` with ``sparsity=``: a pattern, or ``True`` for that of the program."""
     pattern = None if sparsity is True else sparsity
@@ -437,7 +441,7 @@ def jacobian_of_sparsity(
 def sparse_hessian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
-    pattern: Any = None,
+    pattern: object = None,
     coloring: Coloring | None = None,
     mode: str = "auto",
     format: str = "csr",

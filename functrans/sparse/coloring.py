@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.kernels import colorings as loops
 from functrans.kernels import table as kernels
@@ -77,7 +78,7 @@ class Coloring:
         """``Coloring('star', 3 colors, 10000 x 10000)``."""
         return f"Coloring({self.kind!r}, {self.n_colors} colors, {self.shape[0]} x {self.shape[1]})"
 
-    def check(self, pattern: Any) -> None:
+    def check(self, pattern: object) -> None:
         """Refuse a colouring from which some entry of a pattern cannot be read.
 
         Args:
@@ -104,7 +105,7 @@ def _check_shape(coloring: Coloring, shape: tuple[int, ...]) -> None:
         )
 
 
-def as_pattern(pattern: Any, who: str) -> Any:
+def as_pattern(pattern: object, who: str) -> Any:
     """A pattern as a ``csr_array`` of booleans with sorted columns, each once.
 
     Raises:
@@ -134,7 +135,7 @@ def as_pattern(pattern: Any, who: str) -> Any:
 
 
 def color_pattern(
-    pattern: Any, kind: str = "column", order: str = "auto", seed: int = 0
+    pattern: object, kind: str = "column", order: str = "auto", seed: int = 0
 ) -> Coloring:
     """Colour the columns or rows of a pattern, greedily.
 
@@ -327,7 +328,7 @@ class _Graph:
         return colors
 
 
-def _int64(array: Any) -> np.ndarray:
+def _int64(array: Array) -> np.ndarray:
     return np.ascontiguousarray(array, np.int64)
 
 
@@ -353,7 +354,7 @@ def _run(
 # both directions --------------------------------------------------------------------------------
 
 
-def _bidirectional(matrix: Any, order: str, seed: int) -> Coloring:
+def _bidirectional(matrix: Array, order: str, seed: int) -> Coloring:
     by_rows = _with_dense_rows(matrix, order, seed)
     columns, rows = _with_dense_rows(_transposed(matrix), order, seed)
     first = Coloring("bidirectional", matrix.shape, by_rows[1], by_rows[0])

@@ -24,6 +24,7 @@ import numpy as np
 from functrans.control.scanning import map as loop_map
 from functrans.core.dispatch import aval_of, dtype_of, innermost_staging, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.primitives import elementwise as ew
 from functrans.primitives.indexing import gather
@@ -129,12 +130,12 @@ def _check_results(
 
 def _column_products(
     fun: Callable[..., list[Any]], xs: tuple[Any, ...], colors: np.ndarray, n_colors: int
-) -> Any:
+) -> Array:
     """Products with the columns of each colour: ``[colours, rows]``."""
     avals = [aval_of(x) for x in xs]
     if n_colors <= _AT_ONCE:
 
-        def product(*seed: Any) -> Any:
+        def product(*seed: Array) -> Any:
             return _joined(jvp(fun, xs, seed)[1])
 
         return vmap(product)(*_seeds(colors, n_colors, avals))
@@ -157,7 +158,7 @@ def _row_products(
     return _chunked(product, colors, n_colors, avals)
 
 
-def _joined(parts: Sequence[Any]) -> Any:
+def _joined(parts: Sequence[Any]) -> Array:
     """All elements of several arrays."""
     dtype = np.result_type(*[dtype_of(part) for part in parts])
     flat = [reshape(cast(part, dtype), (math.prod(shape_of(part)),)) for part in parts]
@@ -187,7 +188,7 @@ def _chunked(
     """Products of many colours, some at a time; directions are made as they are needed."""
     constant = _constant(np.asarray(colors, np.int64))
 
-    def one(color: Any) -> Any:
+    def one(color: object) -> Any:
         seed, start = [], 0
         for aval in avals:
             own = slice_index(constant, BasicIndex((slice(start, start + aval.size),)))

@@ -39,6 +39,7 @@ from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.values import Array
 from functrans.errors import ConcretizationError, NonDifferentiableError, ShapeError
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
@@ -266,13 +267,13 @@ def is_fixed(leaf: Any, is_moving: bool) -> bool:
     return not is_moving and not isinstance(leaf, ShapeDtypeStruct) and dtype_of(leaf).kind in "iub"
 
 
-def _struct(leaf: Any) -> ShapeDtypeStruct:
+def _struct(leaf: Array) -> ShapeDtypeStruct:
     if isinstance(leaf, ShapeDtypeStruct):
         return leaf
     return ShapeDtypeStruct(shape_of(leaf), dtype_of(leaf))
 
 
-def _aval(leaf: Any) -> Any:
+def _aval(leaf: Array) -> Any:
     if isinstance(leaf, ShapeDtypeStruct):
         return ShapedArray(tuple(leaf.shape), np.dtype(leaf.dtype))
     return aval_of(leaf)
@@ -305,7 +306,7 @@ def sparsity_pattern(
     *args: Any,
     argnums: int | Sequence[int] = 0,
     order: int = 1,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Which entries of a Jacobian or Hessian may be nonzero, at any point.
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from functrans.core.jaxpr import Equation
+from functrans.core.values import Array
 from functrans.primitives.sparse.products import rows_of
 from functrans.sparse.dependence import Dependence, Sets, Shape
 from functrans.sparse.values import Value, numbers
@@ -35,7 +35,7 @@ def _everywhere(sets: Sets, operands: Sequence[Value], shape: Shape) -> list[Dep
     return [sets.move(everything, lambda places: np.broadcast_to(places, shape))]
 
 
-def _flat(shape: Shape, *index: Any) -> np.ndarray:
+def _flat(shape: Shape, *index: Array) -> np.ndarray:
     """Numbers of elements in C order, of broadcast indices."""
     return np.ravel_multi_index(np.broadcast_arrays(*index), shape).reshape(-1)
 

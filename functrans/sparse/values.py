@@ -113,7 +113,7 @@ def results(eqn: Equation, operands: Sequence[Value]) -> list[Value]:
     return [Value(var.aval, (), (pending, i)) for i, var in enumerate(eqn.outputs)]
 
 
-def _is_small(aval: Any) -> bool:
+def _is_small(aval: object) -> bool:
     return type(aval) is ShapedArray and aval.size <= _SMALL
 
 

@@ -106,7 +106,7 @@ def _last_uses(jaxpr: Jaxpr) -> dict[int, list[Any]]:
     return dying
 
 
-def _read(env: dict[Any, Value], atom: Any) -> Value:
+def _read(env: dict[Any, Value], atom: object) -> Value:
     if type(atom) is Literal:
         return Value(atom.aval, (), atom.value)
     return env[atom]

@@ -42,7 +42,9 @@ class LazyPaths:
         return f"{label}: {self[i]}"
 
 
-def in_dims(label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def in_dims(
+    label: str, in_axes: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> list[Any]:
     """The mapped axis of every leaf of ``(args, kwargs)``."""
     if isinstance(in_axes, tuple) and len(in_axes) != len(args):
         raise TreeMismatchError(
@@ -66,7 +68,7 @@ def in_dims(label: str, in_axes: Any, args: tuple[Any, ...], kwargs: dict[str, A
     return dims + [0] * len(tree.leaves(kwargs)) if kwargs else dims
 
 
-def _prefix(prefix: Any, value: Any, label: str, name: str) -> list[Any]:
+def _prefix(prefix: object, value: object, label: str, name: str) -> list[Any]:
     """``tree.broadcast_prefix``, with the user's line in its error."""
     try:
         return tree.broadcast_prefix(prefix, value, label, name)
@@ -122,7 +124,7 @@ def extent_of(
     return sizes[0]
 
 
-def out_specs(label: str, out_axes: Any, out_treedef: Any, n: int) -> list[Any]:
+def out_specs(label: str, out_axes: object, out_treedef: object, n: int) -> list[Any]:
     """Where the batch axis of each result goes."""
     if out_axes is None or isinstance(out_axes, int):
         return [out_axes] * n
@@ -130,7 +132,7 @@ def out_specs(label: str, out_axes: Any, out_treedef: Any, n: int) -> list[Any]:
     return _prefix(out_axes, dummy, label, "out_axes")
 
 
-def place(label: str, i: int, out: Any, dim: int | None, spec: Any, size: int) -> Any:
+def place(label: str, i: int, out: Any, dim: int | None, spec: int, size: int) -> Any:
     """Put the batch axis of a result where it is wanted."""
     if spec is None:
         if dim is not None:

@@ -67,7 +67,7 @@ class Chunking:
         return max(1, min(n, int(left / (max(1, lane_bytes) * _ALLOCATOR))))
 
 
-def check_chunking(who: str, chunk_size: Any, memory_bytes: Any, progress: Any) -> Chunking:
+def check_chunking(who: str, chunk_size: Any, memory_bytes: Any, progress: object) -> Chunking:
     """The options of a Jacobian, checked.
 
     Raises:
@@ -139,7 +139,7 @@ class Progress:
       total: how many there are.
     """
 
-    def __init__(self, who: str, progress: Any, total: int) -> None:
+    def __init__(self, who: str, progress: bool, total: int) -> None:
         self.done = 0
         self.total = total
         self._bar: Any = None

@@ -49,7 +49,7 @@ from functrans.transforms.linear_functions import (
 from functrans.transforms.reverse import plain_leaf, private, record_primals, split_aux
 
 
-def _pairs(label: str, primals: Any, tangents: Any) -> tuple[list[Any], list[Any], Any]:
+def _pairs(label: str, primals: object, tangents: object) -> tuple[list[Any], list[Any], Any]:
     """Flat primals and tangents of one structure, checked."""
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError(
@@ -96,7 +96,7 @@ def jvp(
 ) -> tuple[R, R, Aux]: ...
 @boundary
 def jvp(
-    fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
+    fun: Callable[..., Any], primals: object, tangents: object, has_aux: bool = False
 ) -> tuple[Any, ...]:
     """Evaluate a function and its directional derivative, by forward mode.
 
@@ -123,7 +123,7 @@ def jvp(
 
 
 def push_call(
-    who: str, fun: Callable[..., Any], primals: Any, tangents: Any, has_aux: bool = False
+    who: str, fun: Callable[..., Any], primals: object, tangents: object, has_aux: bool = False
 ) -> tuple[Any, ...]:
     """``jvp`` under the name of the transform that uses it."""
     fun = traced_form(who, fun)
@@ -163,7 +163,7 @@ def zero_tangent(value: Any) -> Any:
     return np.zeros(aval.shape, tangent_dtype(aval.dtype))
 
 
-def fitted(tangent: Any, value: Any) -> Any:
+def fitted(tangent: Any, value: object) -> Any:
     """A tangent in the dtype of its value."""
     dtype = dtype_of(value)
     return tangent if dtype_of(tangent) == dtype else cast(tangent, dtype)
@@ -171,14 +171,14 @@ def fitted(tangent: Any, value: Any) -> Any:
 
 @overload
 def linearize(
-    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+    fun: Callable[..., R], *primals: object, has_aux: Literal[False] = False
 ) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize(
-    fun: Callable[..., tuple[R, Aux]], *primals: Any, has_aux: Literal[True]
+    fun: Callable[..., tuple[R, Aux]], *primals: object, has_aux: Literal[True]
 ) -> tuple[R, Callable[..., R], Aux]: ...
 @boundary
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and return its derivative at the point as a linear function.
 
     Args:

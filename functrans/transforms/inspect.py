@@ -20,7 +20,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.transformed import transform
-from functrans.core.values import P, R
+from functrans.core.values import Array, P, R
 from functrans.errors import ShapeError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import hoist
@@ -49,7 +49,7 @@ def _stage_call(
     names.extend(tree.key_paths(kwargs, "kwargs"))
     structure: list[Any] = []
 
-    def flat(*tracers: Any) -> list[Any]:
+    def flat(*tracers: Array) -> list[Any]:
         own_args, own_kwargs = tree.unflatten(treedef, tracers)
         given = iter(own_args)
         full = [arg if i in static else next(given) for i, arg in enumerate(args)]
@@ -107,7 +107,7 @@ def make_jaxpr(
     static = _static_positions(static_argnums)
 
     @named("make_jaxpr", fun)
-    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
+    def jaxpr_maker(*args: Any, **kwargs: object) -> Any:
         numbers = frozenset(i % len(args) for i in static) if args else frozenset()
         jaxpr, out_treedef = _stage_call("make_jaxpr", fun, args, kwargs, numbers)
         if not return_shape:
@@ -117,7 +117,7 @@ def make_jaxpr(
     return jaxpr_maker
 
 
-def _static_positions(static_argnums: Any) -> frozenset[int]:
+def _static_positions(static_argnums: object) -> frozenset[int]:
     """``static_argnums`` as a set of ints."""
     given = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     if not isinstance(given, (tuple, list)) or not all(isinstance(n, int) for n in given):
@@ -129,7 +129,7 @@ def _static_positions(static_argnums: Any) -> frozenset[int]:
     return frozenset(given)
 
 
-def _shapes(jaxpr: Jaxpr, out_treedef: Any) -> Any:
+def _shapes(jaxpr: Jaxpr, out_treedef: object) -> Any:
     structs = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in jaxpr.out_avals]
     shapes = tree.unflatten(out_treedef, structs)
     return tree.map(
@@ -149,7 +149,7 @@ def _is_float0(leaf: Any) -> bool:
 
 
 @boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: object) -> Any:
     """Shapes and dtypes of a function's result, without computing it.
 
     Args:
@@ -170,7 +170,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def closure_convert(
-    fun: Callable[..., R], *example_args: Any
+    fun: Callable[..., R], *example_args: object
 ) -> tuple[Callable[..., R], list[Any]]:
     """Make the traced values that a function refers to arguments of it.
 
@@ -202,7 +202,7 @@ def closure_convert(
     expected = tree.structure(tree.fold_float0(example_args))
     n = len(example_args)
 
-    def converted(*args: Any) -> Any:
+    def converted(*args: object) -> Any:
         given = iter(args[n:])
         consts = [
             next(given) if flag else value for flag, value in zip(is_traced, captured, strict=True)

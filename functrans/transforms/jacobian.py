@@ -24,14 +24,14 @@ from functrans.transforms.reverse import grad
 
 
 def _jacobian_transform(
-    who: str, fun: Callable[..., Any], argnums: Any, direction: str, options: dict[str, Any]
+    who: str, fun: Callable[..., Any], argnums: object, direction: str, options: dict[str, Any]
 ) -> Callable[..., Any]:
     fun = traced_form(who, fun)
     numbers = check_argnums(who, argnums)
     has_aux = options["has_aux"]
 
     @named(who, fun)
-    def jacobian_function(*args: Any, **kwargs: Any) -> Any:
+    def jacobian_function(*args: Any, **kwargs: object) -> Any:
         call = DenseJacobian(who, fun, numbers, args, kwargs, direction=direction, **options)
         call.check_size()
         result = call.assemble(call.blocks())
@@ -392,7 +392,7 @@ def hessian_diag(
     first = part_of(fun, grad(fun, number))
 
     @named("hessian_diag", fun)
-    def diagonal_function(*args: Any, **kwargs: Any) -> Any:
+    def diagonal_function(*args: Any, **kwargs: object) -> Any:
         call = DenseJacobian(
             "hessian_diag", first, number, args, kwargs,
             has_aux=False, holomorphic=False, allow_int=None, chunking=chunking,

@@ -52,7 +52,7 @@ def joined_paths(
     label: str,
     groups: Sequence[np.ndarray],
     parts: Sequence[tuple[list[Any], Any]],
-    out_axes: Any,
+    out_axes: object,
     size: int,
 ) -> Any:
     """The results of all lanes from those of groups of them."""

@@ -208,7 +208,7 @@ def _program_of(run: Run, given: Side, label: str) -> _Program:
     gives: list[bool] = []
     k = len(values)
 
-    def staged(*args: Any) -> list[Any]:
+    def staged(*args: object) -> list[Any]:
         own = iter(args[k:])
         outs = exchanged(args[:k])([next(own) if flag else None for flag in takes])
         gives.extend(out is not None for out in outs)

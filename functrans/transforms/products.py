@@ -25,6 +25,7 @@ from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import FunctransError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
@@ -94,20 +95,26 @@ def _hessian_product(
     return _PRODUCTS[nesting](who, fun, primals, tangents)
 
 
-def _forward_over_reverse(who: str, fun: Any, primals: Any, tangents: Any) -> Any:
+def _forward_over_reverse(
+    who: str, fun: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> Any:
     numbers = tuple(range(len(primals)))
     gradient = part_of(fun, grad(fun, numbers if len(numbers) > 1 else 0))
     return push_call(who, gradient, primals, tangents)[1]
 
 
-def _reverse_over_forward(who: str, fun: Any, primals: Any, tangents: Any) -> Any:
+def _reverse_over_forward(
+    who: str, fun: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Any, ...]:
     def slope(*args: Any) -> Any:
         return push_call(who, fun, args, tangents)[1]
 
     return _outer_gradient(fun, slope, primals)
 
 
-def _reverse_over_reverse(who: str, fun: Any, primals: Any, tangents: Any) -> Any:
+def _reverse_over_reverse(
+    who: str, fun: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]
+) -> tuple[Any, ...]:
     numbers = tuple(range(len(primals)))
     gradient = part_of(fun, grad(fun, numbers))
 
@@ -122,12 +129,14 @@ def _reverse_over_reverse(who: str, fun: Any, primals: Any, tangents: Any) -> An
     return _outer_gradient(fun, product, primals)
 
 
-def _inner(first: Any, second: Any) -> Any:
+def _inner(first: Array, second: Array | complex) -> Array:
     """The sum of products of all elements."""
     return reduce_sum(first * second, tuple(range(len(shape_of(first)))))
 
 
-def _outer_gradient(fun: Any, function: Any, primals: Any) -> Any:
+def _outer_gradient(
+    fun: Any, function: Callable[..., Any], primals: tuple[Any, ...]
+) -> tuple[Any, ...]:
     function.__name__ = name_of(fun)
     numbers = tuple(range(len(primals)))
     return grad(function, numbers if len(numbers) > 1 else 0)(*primals)
@@ -144,14 +153,14 @@ _WORTH_IT = 0.9
 """Work of another nesting, relative to the first, from which on it is taken."""
 
 
-def _cheapest(who: str, fun: Any, primals: Any, tangents: Any) -> Any:
+def _cheapest(who: str, fun: object, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
     """The product by the cheapest nesting, of staged arguments."""
     leaves, treedef = tree.flatten((primals, tangents))
     avals = [aval_of(leaf) for leaf in leaves]
     structure: list[Any] = []
 
     def program(product: Callable[..., Any]) -> Jaxpr:
-        def flat(*tracers: Any) -> list[Any]:
+        def flat(*tracers: Array) -> list[Any]:
             own, vectors = tree.unflatten(treedef, tracers)
             outs, out_treedef = tree.flatten(product(who, fun, own, vectors))
             structure[:] = [out_treedef]

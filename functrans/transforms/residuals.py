@@ -89,7 +89,7 @@ class Residuals:
 
 
 @boundary
-def residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Residuals:
+def residuals(fun: Callable[..., Any], *args: object, **kwargs: object) -> Residuals:
     """What reverse mode of a function keeps between the forward and the backward pass.
 
     The function is staged and linearized in all floating arguments, as ``jit(grad(fun))`` does, and
@@ -146,7 +146,7 @@ def _entries(primal: Jaxpr, kept: Any, names: list[str]) -> tuple[Residual, ...]
     return tuple(found.values())
 
 
-def _size_bytes(aval: Any) -> int | None:
+def _size_bytes(aval: object) -> int | None:
     """Memory of an array; ``None`` for a tape."""
     if type(aval) is Tape:
         return None

@@ -316,7 +316,7 @@ def value_and_grad(
     numbers = check_argnums("value_and_grad", argnums)
 
     @named("value_and_grad", fun)
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+    def value_and_gradient(*args: Any, **kwargs: object) -> Any:
         value, gradient, aux = _gradient(
             "value_and_grad", fun, numbers, args, kwargs,
             has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int,
@@ -382,7 +382,7 @@ def grad(
     numbers = check_argnums("grad", argnums)
 
     @named("grad", fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
+    def gradient(*args: Any, **kwargs: object) -> Any:
         _, result, aux = _gradient(
             "grad", fun, numbers, args, kwargs,
             has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int,
@@ -415,14 +415,14 @@ def record_primals(
 
 @overload
 def vjp(
-    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+    fun: Callable[..., R], *primals: object, has_aux: Literal[False] = False
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
 @overload
 def vjp(
-    fun: Callable[..., tuple[R, Aux]], *primals: Any, has_aux: Literal[True]
+    fun: Callable[..., tuple[R, Aux]], *primals: object, has_aux: Literal[True]
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]], Aux]: ...
 @boundary
-def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(fun: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function and return its pullback.
 
     Args:

@@ -38,8 +38,8 @@ def vmap(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
 @overload
 def vmap(
     fun: Callable[P, R],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: object = 0,
+    out_axes: object = 0,
     axis_name: str | None = None,
     axis_size: int | None = None,
     chunk_size: int | None = None,
@@ -47,8 +47,8 @@ def vmap(
 @transform
 def vmap(
     fun: Callable[..., Any],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    in_axes: object = 0,
+    out_axes: object = 0,
     axis_name: str | None = None,
     axis_size: int | None = None,
     chunk_size: int | None = None,
@@ -87,7 +87,7 @@ def vmap(
         raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}{here()}")
 
     @named("vmap", fun)
-    def vmapped(*args: Any, **kwargs: Any) -> Any:
+    def vmapped(*args: Any, **kwargs: object) -> Any:
         label = f"vmap of {name_of(fun)}"
         leaves, treedef = tree.flatten((args, kwargs))
         dims = in_dims(label, in_axes, args, kwargs)

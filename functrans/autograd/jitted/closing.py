@@ -79,7 +79,7 @@ def closed(
     counts: Mapping[tuple[int, Any], bool],
     leaves: Sequence[Any],
     arguments: Sequence[StagingTracer],
-    result: Any,
+    result: Tensor | None,
     start: float,
 ) -> tuple[Step, str]:
     """Close the program over its results and over what it changed.
@@ -491,7 +491,7 @@ def _like(entry: Entry | None, was: Tensor) -> Callable[[Any], bool]:
     if entry is not None:
         shape, dtype = entry.value.shape, entry.value.dtype
 
-    def fits(value: Any) -> bool:
+    def fits(value: object) -> bool:
         return (
             type(value) is Tensor
             and value._trace is PERMANENT

@@ -48,7 +48,7 @@ FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, fu
 """Functions that read state anew at each call."""
 
 
-def _same(now: Any, was: Any) -> bool:
+def _same(now: object, was: object) -> bool:
     """Whether a value is the same object, or an equal number or text, or a tuple of such."""
     if isinstance(was, tuple) and type(now) is type(was):
         return len(now) == len(was) and all(map(_same, now, was))
@@ -64,7 +64,7 @@ class _Cells:
         names = function.__code__.co_freevars
         self._cells = dict(zip(names, function.__closure__ or (), strict=True))
 
-    def get(self, key: str, default: Any) -> Any:
+    def get(self, key: str, default: object) -> Any:
         try:
             return self._cells[key].cell_contents
         except ValueError:
@@ -307,7 +307,7 @@ class State:
 
     # functions ------------------------------------------------------------------------------------
 
-    def _look_at_function(self, function: Any) -> None:
+    def _look_at_function(self, function: object) -> None:
         """Look at what a function holds, and at those that it wraps."""
         name = getattr(function, "__name__", "step")
         self.known[id(function)] = None  # no reference: its programs are kept as long as it is
@@ -348,7 +348,7 @@ class State:
                 self._hold(value, key, names)
         self._walk((function.__defaults__, function.__kwdefaults__), "a default")
 
-    def _hold(self, value: Any, name: str, names: frozenset[str] | None) -> None:
+    def _hold(self, value: object, name: str, names: frozenset[str] | None) -> None:
         """Look at what a variable holds, with attributes of these names; ``None`` for all."""
         _refuse_iterator(value, name)
         self._walk(value, name)
@@ -362,7 +362,7 @@ class State:
 
     # what is declared -----------------------------------------------------------------------------
 
-    def _declare(self, value: Any, name: str) -> None:
+    def _declare(self, value: object, name: str) -> None:
         """Look at what ``state=`` gives, or at an element of it."""
         if isinstance(value, tuple):
             for i, inner in enumerate(value):
@@ -400,7 +400,7 @@ class State:
         self._read.append(held)
         self._texts[name] = repr(held)
 
-    def _key(self, value: Any) -> Any:
+    def _key(self, value: object) -> Any:
         """What is compared of a value that was read: objects and places by identity."""
         if isinstance(value, SCALARS):
             return exact_key(value)
@@ -415,14 +415,14 @@ class State:
 
     # values ---------------------------------------------------------------------------------------
 
-    def _walk(self, value: Any, name: str, is_used: bool = False) -> None:
+    def _walk(self, value: object, name: str, is_used: bool = False) -> None:
         """Look at a value and at what it holds."""
         is_holder = is_used and hasattr(type(value), "state_of_steps")
         pending = [*self._look_at_holder(value, name)] if is_holder else [(value, name, False)]
         while pending:
             pending.extend(self._look(*pending.pop()))
 
-    def _look(self, value: Any, name: str, says_so: bool) -> _Found:
+    def _look(self, value: object, name: str, says_so: bool) -> _Found:
         if isinstance(value, SCALARS):
             return
         if isinstance(value, Tensor):
@@ -455,7 +455,7 @@ class State:
         if hasattr(type(value), "numbers_of_steps"):
             self._numbers.extend(value.numbers_of_steps())
 
-    def _add(self, holder: Any, name: str, style: str = "[", says_so: bool = False) -> _Found:
+    def _add(self, holder: object, name: str, style: str = "[", says_so: bool = False) -> _Found:
         self.known[id(holder)] = holder
         part = Part(holder, name, None, style, self._is_declared)
         self.parts.append(part)
@@ -467,7 +467,7 @@ _PLAIN = (*SCALARS, Tensor, np.ndarray, list, tuple, dict, JitFunction)
 """Values without attributes that count."""
 
 
-def _refuse_iterator(value: Any, name: str) -> None:
+def _refuse_iterator(value: object, name: str) -> None:
     """Refuse what gives another value whenever it is asked."""
     if hasattr(type(value), "__next__") and not isinstance(value, io.IOBase):
         raise UnsupportedOperationError(
@@ -477,7 +477,7 @@ def _refuse_iterator(value: Any, name: str) -> None:
         )
 
 
-def _attributes_of(value: Any, name: str, names: frozenset[str] | None) -> Part:
+def _attributes_of(value: object, name: str, names: frozenset[str] | None) -> Part:
     """Attributes of an object with one of some names; ``None`` for all."""
     own = getattr(value, "__dict__", None)
     if isinstance(own, dict):
@@ -517,7 +517,7 @@ def _counts(value: Any, says_so: bool) -> bool:
     return has_more and (says_so or len(value) <= _MANY)
 
 
-def _containers(value: Any) -> Iterator[Any]:
+def _containers(value: object) -> Iterator[Any]:
     """The lists and dictionaries in a value, and itself."""
     if isinstance(value, (list, tuple, dict)):
         yield value
@@ -525,7 +525,7 @@ def _containers(value: Any) -> Iterator[Any]:
             yield from _containers(inner)
 
 
-def check_declared(value: Any, name: str = "state", is_fixed: bool = True) -> None:
+def check_declared(value: object, name: str = "state", is_fixed: bool = True) -> None:
     """Check what ``state=`` gives, or an element of it.
 
     Args:

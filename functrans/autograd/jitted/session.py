@@ -104,7 +104,7 @@ class Session:
         self._meets = meets
         self.numbers: list[tuple[Part, Any, Any, StagingTracer]] = []
 
-    def meet(self, holder: Any) -> None:
+    def meet(self, holder: object) -> None:
         """Note that an object with state is used.
 
         Raises:
@@ -113,7 +113,7 @@ class Session:
         if self._meets and id(holder) not in self.known:
             raise Meets(holder)
 
-    def note_made(self, holder: Any) -> None:
+    def note_made(self, holder: object) -> None:
         """Note that an object with state was made by the step: what it holds goes with it."""
         self.known[id(holder)] = holder
 

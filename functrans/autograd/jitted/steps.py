@@ -74,7 +74,7 @@ class Place:
         else:
             _write(found, value)
 
-    def put(self, value: Any) -> None:
+    def put(self, value: object) -> None:
         """Put another value into a slot."""
         assert self.part is not None
         self.part.put(self.key, value)

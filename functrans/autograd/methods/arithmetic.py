@@ -71,7 +71,7 @@ def promoted(a: Any, b: Any, true: bool = False) -> tuple[Any, Any]:
     return in_dtype(a, dtype), in_dtype(b, dtype)
 
 
-def in_dtype(x: Any, dtype: np.dtype) -> Any:
+def in_dtype(x: Tensor | complex, dtype: np.dtype) -> Any:
     """An operand, tensor or number, in a dtype."""
     if isinstance(x, _NUMBERS):
         return dtype.type(x) if dtype.kind in "biufc" else x
@@ -190,7 +190,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _writing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Tensor, other: Any) -> Tensor:
+    def method(self: Tensor, other: object) -> Tensor:
         other = other_operand(self, other)
         if other is NotImplemented:
             return NotImplemented
@@ -232,7 +232,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
     return _with_alpha("sub", "Sub", ew.subtract_p, input, other, alpha)
 
 
-def _refuse_truth(a: Any, b: Any) -> None:
+def _refuse_truth(a: Tensor | complex, b: Any) -> None:
     """Refuse the subtraction of truth values."""
     kinds = [x._value.dtype.kind for x in (a, b) if isinstance(x, Tensor)]
     if kinds == ["b", "b"]:
@@ -269,7 +269,7 @@ def _checked(name: str, input: Tensor, other: Any) -> Any:  # torch's name
     return found
 
 
-def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
+def rsub(input: Tensor, other: object, *, alpha: object = 1) -> Tensor:  # torch's name
     """``other - alpha * input``."""
     other = _checked("rsub", input, other)
     _refuse_truth(input, other)
@@ -282,7 +282,9 @@ def mul(input: Tensor, other: Any) -> Tensor:  # torch's name
     return apply(ew.multiply_p, input, _checked("mul", input, other))
 
 
-def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:  # torch's name
+def div(
+    input: Tensor, other: object, *, rounding_mode: str | None = None
+) -> Tensor:  # torch's name
     """Quotient; ``rounding_mode`` is ``None``, ``"trunc"`` or ``"floor"``.
 
     Raises:
@@ -313,7 +315,7 @@ def _truncated(x: Any, y: Any) -> Any:
     return quotient + cast(is_below, dtype_of(quotient))
 
 
-def _rounded_label(other: Any) -> str:
+def _rounded_label(other: object) -> str:
     return "DivBackward2" if isinstance(other, Tensor) else "DivBackward3"
 
 
@@ -339,7 +341,7 @@ def _refuse_zero(x: Any) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
-def floor_divide(input: Any, other: Any, label: str = "FloorDivide") -> Tensor:  # torch's name
+def floor_divide(input: Any, other: object, label: str = "FloorDivide") -> Tensor:  # torch's name
     """The largest integer below the quotient.
 
     Raises:
@@ -353,7 +355,7 @@ def floor_divide(input: Any, other: Any, label: str = "FloorDivide") -> Tensor: 
 
 
 def _remainder(name: str, label: str, primitive: Primitive, sign_of: str) -> Callable[..., Any]:
-    def operation(input: Any, other: Any) -> Tensor:  # torch's name
+    def operation(input: object, other: Any) -> Tensor:  # torch's name
         a, b = promoted(input, other)
         if result_dtype(a, b).kind in "iub":
             _refuse_zero(b)
@@ -398,7 +400,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     return cast(ew.where(y < 0, inverse, ew.power(x, ew.maximum(y, 0))), dtype_of(x))
 
 
-def float_power(input: Any, exponent: Any) -> Tensor:  # torch's name
+def float_power(input: object, exponent: object) -> Tensor:  # torch's name
     """``input ** exponent`` in float64 or complex128."""
     is_complex = result_dtype(input, exponent).kind == "c"
     dtype = np.dtype(np.complex128 if is_complex else np.float64)

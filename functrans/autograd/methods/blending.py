@@ -29,6 +29,7 @@ from functrans.autograd.methods.rows import (
 from functrans.autograd.promotion import default_of, result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import elementwise
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.structural import cast
@@ -50,7 +51,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:  # torch's name
     return joined("Lerp", lambda a, b: b - (b - a) * (1 - weight), input, end)
 
 
-def _blended(a: Any, b: Any, weight: Any) -> Any:
+def _blended(a: Any, b: Any, weight: Any) -> Array | Tensor:
     """Computed from the end that is nearer."""
     step = b - a
     is_near = (weight < 0.5) & (weight > -0.5)
@@ -58,14 +59,14 @@ def _blended(a: Any, b: Any, weight: Any) -> Any:
 
 
 def addcmul(
-    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1
+    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: object = 1
 ) -> Tensor:  # torch's name
     """``input + value * tensor1 * tensor2``."""
     return joined("Addcmul", lambda x, a, b: x + (value * a) * b, input, tensor1, tensor2)
 
 
 def addcdiv(
-    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1
+    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: object = 1
 ) -> Tensor:  # torch's name
     """``input + value * tensor1 / tensor2``.
 
@@ -84,7 +85,7 @@ def addcdiv(
     return joined("Addcdiv", lambda x, a, b: x + (value * a) / b, input, tensor1, tensor2)
 
 
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:  # torch's name
+def clamp(input: Tensor, min: object = None, max: Any = None) -> Tensor:  # torch's name
     """Each element at least ``min`` and at most ``max``.
 
     Raises:
@@ -100,7 +101,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:  # torch's
     low = None if min is None else dtype.type(min)
     high = None if max is None else dtype.type(max)
 
-    def clamped(x: Any) -> Any:
+    def clamped(x: Any) -> Array | Tensor:
         x = cast(x, dtype)
         if low is not None and high is not None:
             return te.clamp(x, low, high)
@@ -118,14 +119,14 @@ def _clamped_by_tensors(label: str, x: Tensor, low: Any, high: Any) -> Tensor:
     return joined(label, te.clamp, x, low, high)
 
 
-def clamp_min(input: Tensor, min: Any) -> Tensor:  # torch's name
+def clamp_min(input: Tensor, min: object) -> Tensor:  # torch's name
     """Each element at least ``min``."""
     if isinstance(min, Tensor):
         return _clamped_by_tensors("ClampMinBackward1", input, min, None)
     return named(clamp(input, min=min), "ClampMin")
 
 
-def clamp_max(input: Tensor, max: Any) -> Tensor:  # torch's name
+def clamp_max(input: Tensor, max: object) -> Tensor:  # torch's name
     """Each element at most ``max``."""
     if isinstance(max, Tensor):
         return _clamped_by_tensors("ClampMaxBackward1", input, None, max)
@@ -133,7 +134,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:  # torch's name
 
 
 def where(
-    condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None
+    condition: Tensor, input: Any = None, other: Any = None, *, out: object = None
 ) -> Any:  # torch's name
     """``input`` where the condition holds, else ``other``; positions that are true, alone.
 
@@ -192,7 +193,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:  # torch's n
     return composite("MaskedFill", lambda x, m: ew.where(m, number, x), input, mask)
 
 
-def ldexp(input: Tensor, other: Any) -> Tensor:  # torch's name
+def ldexp(input: Tensor, other: object) -> Tensor:  # torch's name
     """``input * 2 ** other``."""
     return joined("Ldexp", lambda x, n: x * ew.exp2(n), input, other, true=True)
 

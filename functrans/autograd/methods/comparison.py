@@ -102,7 +102,7 @@ def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
     return input.shape == other.shape and bool(np.all(plain(input) == plain(other)))
 
 
-def isin(input: Any, test_elements: Any, *, invert: bool = False) -> Tensor:  # torch's name
+def isin(input: object, test_elements: object, *, invert: bool = False) -> Tensor:  # torch's name
     """Whether each element is among those of another tensor."""
     return fixed(lambda x, among: fnp.isin(x, among, invert=invert), input, test_elements)
 

@@ -199,11 +199,11 @@ ROWS: tuple[Row, ...] = (
 )
 
 
-def _set_real(self: Tensor, value: Any) -> None:
+def _set_real(self: Tensor, value: object) -> None:
     real(self)[...] = value
 
 
-def _set_imag(self: Tensor, value: Any) -> None:
+def _set_imag(self: Tensor, value: object) -> None:
     imag(self)[...] = value
 
 

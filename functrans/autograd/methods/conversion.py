@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.autograd.factories import FLOAT64, array_of, laid_out
 from functrans.autograd.labels import torch_type
@@ -87,15 +88,15 @@ def bfloat16_dtype() -> np.dtype:
     return dtype
 
 
-def _to(dtype: Any) -> Callable[..., Any]:
-    def method(self: Tensor, memory_format: Any = None) -> Tensor:
+def _to(dtype: DTypeLike | None) -> Callable[..., Any]:
+    def method(self: Tensor, memory_format: object = None) -> Tensor:
         return self.to(dtype)
 
     method.__doc__ = f"The tensor as {np.dtype(dtype).name}; itself if it is."
     return method
 
 
-def bfloat16(self: Tensor, memory_format: Any = None) -> Tensor:
+def bfloat16(self: Tensor, memory_format: object = None) -> Tensor:
     """The tensor as bfloat16."""
     return self.to(bfloat16_dtype())
 
@@ -105,7 +106,7 @@ def type_as(self: Tensor, other: Tensor) -> Tensor:
     return self.to(other.dtype)
 
 
-def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Tensor | str:
     """Torch's name of its type, or the tensor in another dtype.
 
     Args:
@@ -168,7 +169,7 @@ def new_full(
     dtype: Any = None,
     requires_grad: bool = False,
     device: Any = None,
-    **_: Any,
+    **_: object,
 ) -> Tensor:
     """A tensor of one number in the same dtype."""
     _device(device or "cpu")
@@ -179,12 +180,12 @@ def new_full(
 
 def new_tensor(
     self: Tensor,
-    data: Any,
+    data: object,
     *,
     dtype: Any = None,
     requires_grad: bool = False,
     device: Any = None,
-    **_: Any,
+    **_: object,
 ) -> Tensor:
     """A tensor of data; without a dtype in that of this one."""
     _device(device or "cpu")
@@ -195,7 +196,7 @@ def new_tensor(
 # other -------------------------------------------------------------------------------------------
 
 
-def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+def sum_to_size(self: Tensor, *size: object) -> Tensor:
     """Summed over the axes that broadcasting from a size made."""
     shape = extents(size)
     lead = len(self.shape) - len(shape)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.autograd import factories
 from functrans.autograd.composites import alias, named
@@ -30,6 +31,7 @@ from functrans.autograd.random import Generator, scaled, stream
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
+from functrans.core.values import Array
 from functrans.errors import ConcretizationError
 from functrans.primitives.structural import broadcast_to
 
@@ -57,7 +59,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     return write("copy_", self, named(made, "torch::autograd::CopyBackwards"))
 
 
-def fill_(self: Tensor, value: Any) -> Tensor:
+def fill_(self: Tensor, value: object) -> Tensor:
     """Write one number.
 
     Raises:
@@ -82,7 +84,7 @@ def zero_(self: Tensor) -> Tensor:
     return write("zero_", self, constant(np.zeros((), self.dtype)))
 
 
-def fill(self: Tensor, value: Any) -> Tensor:
+def fill(self: Tensor, value: object) -> Tensor:
     """One number in place of all elements."""
     return fill_(self.clone(), value)
 
@@ -110,7 +112,7 @@ def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
     draw = called(draw, name)
 
     def method(
-        self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: Any
+        self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: object
     ) -> Tensor:
         enter_session(self)
         with entered({"batches": ()}):
@@ -139,7 +141,7 @@ def _normal(self: _Sample, generator: Any, mean: float = 0.0, std: float = 1.0) 
     return factories.normal(generator, self.shape, self.dtype) * std + mean
 
 
-def _interval(name: str, a: Any, b: Any, **bounds: Any) -> tuple[Any, Any]:
+def _interval(name: str, a: Any, b: Any, **bounds: object) -> tuple[Any, Any]:
     """Bounds by position or by torch's names, of which one is a keyword of Python."""
     low, high = bounds.pop("from", a), bounds.pop("to", b)
     for keyword in bounds:
@@ -147,7 +149,9 @@ def _interval(name: str, a: Any, b: Any, **bounds: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def _uniform(self: _Sample, generator: Any, a: float = 0.0, b: float = 1.0, **bounds: Any) -> Any:
+def _uniform(
+    self: _Sample, generator: Any, a: float = 0.0, b: float = 1.0, **bounds: object
+) -> Array:
     """Write numbers that are uniform in an interval."""
     low, high = _interval("uniform_", a, b, **bounds)
     _check_floating("check_uniform_bounds", self)
@@ -221,7 +225,7 @@ def _log_normal(self: _Sample, generator: Any, mean: float = 1.0, std: float = 2
     return stream(generator).numpy().lognormal(mean, std, self.shape)
 
 
-def _array(x: Any, dtype: Any = None) -> Any:
+def _array(x: Any, dtype: DTypeLike | None = None) -> Any:
     """The values of a parameter, ``None`` if it is traced."""
     try:
         return np.asarray(plain(x), dtype)
@@ -229,14 +233,14 @@ def _array(x: Any, dtype: Any = None) -> Any:
         return None
 
 
-def _heads(noise: np.ndarray, chance: np.ndarray) -> Any:
+def _heads(noise: np.ndarray, chance: np.ndarray) -> Array:
     if np.any((chance < 0) | (chance > 1)):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
     return noise < chance
 
 
 def bernoulli(
-    input: Tensor, p: Any = None, *, generator: Generator | None = None
+    input: Tensor, p: object = None, *, generator: Generator | None = None
 ) -> Tensor:  # torch's name
     """1 with the probability that each element gives, else 0.
 

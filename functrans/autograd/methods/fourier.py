@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
@@ -16,11 +17,12 @@ from functrans.autograd.methods.rows import check_tensor, constant, documented, 
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor, called
 from functrans.core.dispatch import dtype_of
+from functrans.core.values import Array
 
 _NORMS = (None, "forward", "backward", "ortho")
 
 
-def _narrowed(made: Any, x: Any) -> Any:
+def _narrowed(made: Any, x: Any) -> Array:
     """A result as wide as the operand: NumPy's transforms of float32 may be wider."""
     from_dtype, dtype = dtype_of(x), dtype_of(made)
     is_narrow = from_dtype.itemsize < (16 if from_dtype.kind == "c" else 8)
@@ -38,7 +40,7 @@ def _one_axis(name: str, label: str) -> Callable[..., Any]:
         dim: int = -1,
         norm: str | None = None,
         *,
-        out: Any = None,
+        out: object = None,
     ) -> Tensor:
         _check(f"fft_{name}", input, norm, out)
         return composite(
@@ -53,7 +55,7 @@ def _label(label: str, x: Tensor) -> str:
     return "FftR2C" if label == "FftC2C" and x.dtype.kind != "c" else label
 
 
-def _check(name: str, x: Tensor, norm: str | None, out: Any) -> None:
+def _check(name: str, x: Tensor, norm: str | None, out: object) -> None:
     refuse_out(name, out)
     check_tensor(name, x)
     if norm not in _NORMS:
@@ -69,7 +71,7 @@ def _several_axes(name: str, label: str, default: Any) -> Callable[..., Any]:
         dim: Any = default,
         norm: str | None = None,
         *,
-        out: Any = None,
+        out: object = None,
     ) -> Tensor:
         _check(f"fft_{name}", input, norm, out)
         axes = dim
@@ -97,10 +99,10 @@ def _frequencies(name: str) -> Callable[..., Any]:
         n: int,
         d: float = 1.0,
         *,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Any = None,
-        **_: Any,
+        out: object = None,
+        **_: object,
     ) -> Tensor:
         refuse_out(f"fft_{name}", out)
         result: Any = constant(function(n, d).astype(dtype or torch_defaults.dtype))

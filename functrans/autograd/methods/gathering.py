@@ -31,12 +31,13 @@ from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.values import Array
 from functrans.passes.nodes import kept
 from functrans.primitives import cumulative, indexing, structural
 from functrans.primitives import elementwise as ew
 
 
-def _index_array(name: str, index: Tensor) -> Any:
+def _index_array(name: str, index: Tensor) -> Array:
     """An index tensor as an array; a traced one as it is, to be checked where the program runs."""
     check_tensor(name, index, "index", 3)
     if index.dtype.kind not in "iu":
@@ -57,7 +58,7 @@ def _all_in(at: Any, low: int, high: int) -> bool:
     return bool(low <= at.min() and at.max() < high)
 
 
-def _check_lines(name: str, x: Tensor, index: Any, axis: int, source: Any = None) -> None:
+def _check_lines(name: str, x: Tensor, index: Any, axis: int, source: Tensor | None = None) -> None:
     """Refuse an index that does not fit a tensor along an axis."""
     ndim = max(len(x.shape), 1)
     if max(index.ndim, 1) != ndim:
@@ -147,7 +148,7 @@ def scatter(
     input: Tensor,  # torch's name
     dim: int,
     index: Tensor,
-    src: Any = None,
+    src: object = None,
     *,
     value: Any = None,
     reduce: str | None = None,
@@ -291,7 +292,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return _at_axis("index_copy_", "IndexCopy", "set", input, dim, index, source)
 
 
-def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:  # torch's name
+def index_fill(input: Tensor, dim: int, index: Tensor, value: object) -> Tensor:  # torch's name
     """Slices of an axis replaced by a number."""
     label = "IndexFill"
     if isinstance(value, Tensor):
@@ -377,7 +378,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:  # to
             "masked_scatter_: expected self and source to have same number of elements"
         )
 
-    def of(x: Any, mask: Any, s: Any) -> Any:
+    def of(x: Any, mask: object, s: object) -> Any:
         mask = structural.reshape(structural.broadcast_to(mask, shape), (math.prod(shape),))
         place = cumulative.cumsum(structural.cast(mask, np.dtype(np.int64)), 0) - 1
         place = ew.minimum(ew.maximum(place, 0), max(size - 1, 0))
@@ -418,7 +419,7 @@ def put(
         )
     op = "add" if accumulate else "set"
 
-    def of(x: Any, s: Any) -> Any:
+    def of(x: Any, s: object) -> Any:
         flat, values = structural.reshape(x, (n,)), structural.reshape(s, (at.size,))
         return structural.reshape(indexing.scatter(flat, values, (at,), (0,), op), input.shape)
 
@@ -451,7 +452,7 @@ def _embedded(label: str, x: Tensor, src: Tensor, part_of: Any) -> Tensor:
             f"{list(src.shape)}, slice size = {list(part.shape)}"
         )
 
-    def of(v: Any, s: Any) -> Any:
+    def of(v: Any, s: object) -> Any:
         flat = structural.reshape(v, (math.prod(x.shape),))
         values = structural.reshape(structural.cast(s, x.dtype), (at.size,))
         made = indexing.scatter(flat, values, (at,), (0,), "set", unique_indices=True)
@@ -492,7 +493,7 @@ def diagonal_scatter(
     return _embedded("DiagonalScatter", input, src, lambda p: np.diagonal(p, offset, dim1, dim2))
 
 
-def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False) -> Tensor:
     """Write a number to the diagonal."""
     mask = np.zeros(self.shape, bool)
     np.fill_diagonal(mask, True, wrap)

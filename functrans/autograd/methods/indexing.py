@@ -31,7 +31,7 @@ _LISTS = (
 )
 
 
-def plain_index(index: Any) -> Any:
+def plain_index(index: object) -> Any:
     """An index with tensors replaced by arrays, lists by arrays.
 
     A short list that holds anything but numbers is a tuple of indices.
@@ -50,7 +50,7 @@ def _is_tuple(index: list[Any]) -> bool:
     )
 
 
-def _plain_item(index: Any) -> Any:
+def _plain_item(index: object) -> Any:
     if isinstance(index, Tensor):
         value = index._value
         if isinstance(value, Tracer):
@@ -65,7 +65,7 @@ def _plain_item(index: Any) -> Any:
     return index
 
 
-def _is_basic(index: Any) -> bool:
+def _is_basic(index: object) -> bool:
     items = index if isinstance(index, tuple) else (index,)
     return all(
         item is None
@@ -76,7 +76,7 @@ def _is_basic(index: Any) -> bool:
     )
 
 
-def _check_basic(self: Tensor, index: Any) -> None:
+def _check_basic(self: Tensor, index: object) -> None:
     """Refuse what torch refuses."""
     items = index if isinstance(index, tuple) else (index,)
     taken = [item for item in items if item is not None and item is not Ellipsis]
@@ -105,7 +105,7 @@ def _check_basic(self: Tensor, index: Any) -> None:
         axis += 1
 
 
-def _label(index: Any) -> str:
+def _label(index: object) -> str:
     """Torch's name of the last step of a basic index."""
     items = [i for i in (index if isinstance(index, tuple) else (index,)) if i is not Ellipsis]
     for item in reversed(items):
@@ -118,7 +118,7 @@ def _label(index: Any) -> str:
     return "Alias" if not items else "Slice"
 
 
-def _clean(index: Any) -> Any:
+def _clean(index: object) -> Any:
     """A basic index with plain integers."""
     if isinstance(index, tuple):
         return tuple([_clean(i) for i in index])
@@ -128,7 +128,7 @@ def _clean(index: Any) -> Any:
     return int(index) if isinstance(index, np.integer) else index
 
 
-def _selects_first(index: Any, ndim: int) -> tuple[Any, Any] | None:
+def _selects_first(index: object, ndim: int) -> tuple[Any, Any] | None:
     """A mixed index as a basic one and an advanced one after it, as torch reads it.
 
     Integers and new axes beside arrays are applied first, so that they do not count among the
@@ -175,13 +175,13 @@ def _is_truth(item: Any) -> bool:
     return (is_array and not item.shape and item.dtype == bool) or isinstance(item, (bool, np.bool))
 
 
-def _is_integer(item: Any) -> bool:
+def _is_integer(item: object) -> bool:
     """Whether it is a number, which may be traced."""
     is_traced = isinstance(item, Tracer) and not item.shape and item.dtype.kind in "iu"
     return is_traced or isinstance(item, _INTEGERS)
 
 
-def _is_plain(item: Any) -> bool:
+def _is_plain(item: object) -> bool:
     return not isinstance(item, (np.ndarray, Tracer)) or _is_integer(item)
 
 
@@ -189,7 +189,7 @@ def _plain_items(items: Any) -> list[Any]:
     return [item for item in items if not isinstance(item, (np.ndarray, Tracer))]
 
 
-def _getitem(self: Tensor, index: Any) -> Tensor:
+def _getitem(self: Tensor, index: object) -> Tensor:
     index = plain_index(index)
     if _is_basic(index):
         index = _clean(index)
@@ -204,7 +204,7 @@ def _getitem(self: Tensor, index: Any) -> Tensor:
     return composite("Index", lambda x: index_value(x, index), self)
 
 
-def _setitem(self: Tensor, index: Any, value: Any) -> None:
+def _setitem(self: Tensor, index: object, value: Any) -> None:
     index = plain_index(index)
     value = as_tensor(value, self)
     if not isinstance(value, Tensor):

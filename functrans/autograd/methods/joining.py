@@ -40,7 +40,7 @@ from functrans.primitives import elementwise as ew
 # joining -----------------------------------------------------------------------------------------
 
 
-def _list_of(name: str, tensors: Any) -> list[Tensor]:
+def _list_of(name: str, tensors: object) -> list[Tensor]:
     """Tensors of a sequence."""
     if isinstance(tensors, Tensor) or not isinstance(tensors, (tuple, list)):
         raise TypeError(
@@ -152,7 +152,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     rows, columns = (sum(x.shape[i] for x in parts) for i in (0, 1))
     dtype = result_dtype(*parts)
 
-    def of(*xs: Any) -> Any:
+    def of(*xs: object) -> Any:
         above = left = 0
         lines = []
         for x in xs:
@@ -249,7 +249,7 @@ def tile(self: Tensor, *dims: Any) -> Tensor:
     return repeat(self, (1,) * (len(self.shape) - len(counts)) + counts)
 
 
-def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None, **_: Any) -> Tensor:
+def repeat_interleave(self: Tensor, repeats: object, dim: int | None = None, **_: object) -> Tensor:
     """Each element of an axis several times."""
     flat = reshape(self, -1) if dim is None else self
     axis = 0 if dim is None else axis_of(dim, len(self.shape))
@@ -359,7 +359,7 @@ def _triangle(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _triangle_indices(function: Callable[..., Any]) -> Callable[..., Any]:
-    def operation(row: int, col: int, offset: int = 0, *, dtype: Any = None, **_: Any) -> Tensor:
+    def operation(row: int, col: int, offset: int = 0, *, dtype: Any = None, **_: object) -> Tensor:
         places = np.stack(function(row, offset, col))
         result = constant(places.astype(dtype or np.int64))
         result._follows = True

@@ -25,7 +25,7 @@ def _alias(x: Tensor) -> Tensor:
     return view("Alias", x, lambda v: v, lambda v: v[...])
 
 
-def _is_size(arg: Any) -> bool:
+def _is_size(arg: object) -> bool:
     return isinstance(arg, (int, np.integer)) and not isinstance(arg, bool)
 
 
@@ -44,7 +44,9 @@ def _size(name: str, args: tuple[Any, ...]) -> tuple[int, ...]:
     return tuple([int(arg) for arg in args])
 
 
-def made(name: str, dtype: np.dtype, follows: bool, args: tuple[Any, ...], device: Any) -> Tensor:
+def made(
+    name: str, dtype: np.dtype, follows: bool, args: tuple[Any, ...], device: object
+) -> Tensor:
     """A tensor of sizes or of data, as torch's oldest constructors make it.
 
     Args:
@@ -84,7 +86,9 @@ def made(name: str, dtype: np.dtype, follows: bool, args: tuple[Any, ...], devic
     return result
 
 
-def _new(cls: type[Tensor], *args: Any, data: Any = None, device: Any = None, **rest: Any) -> Any:
+def _new(
+    cls: type[Tensor], *args: object, data: object = None, device: object = None, **rest: object
+) -> Any:
     """A tensor of sizes, of data, or on the memory of another one, as torch's class makes it.
 
     Its dtype is the default one of ``functrans.compat.torch``.
@@ -104,7 +108,7 @@ def _new(cls: type[Tensor], *args: Any, data: Any = None, device: Any = None, **
     return self
 
 
-def new(self: Tensor, *args: Any, device: Any = None) -> Tensor:
+def new(self: Tensor, *args: object, device: object = None) -> Tensor:
     """A tensor of sizes or of data in the dtype of this one.
 
     Raises:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, several
@@ -161,7 +162,7 @@ def logdet(input: Tensor) -> Tensor:  # torch's name
 
 
 def pinv(
-    A: Tensor, *, rtol: Any = None, atol: Any = None, hermitian: bool = False
+    A: Tensor, *, rtol: object = None, atol: object = None, hermitian: bool = False
 ) -> Tensor:  # torch's name
     """The pseudoinverse; singular values below the larger tolerance count as 0."""
     _check_matrix("linalg.pinv", A)
@@ -254,7 +255,7 @@ def triangular_solve(
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:  # torch's names
     """The solution of a system whose matrix is given by its Cholesky factor."""
 
-    def of(b: Any, factor: Any) -> Any:
+    def of(b: Any, factor: object) -> Any:
         lower = linalg.matrix_transpose(factor) if upper else factor
         half = linalg_triangular.triangular_solve(lower, b, lower=True)
         return linalg_triangular.triangular_solve(linalg.matrix_transpose(lower), half, lower=False)
@@ -468,7 +469,7 @@ def _checked_form(
     kind = results(f"{function.__name__}_ex", *fields)
 
     def operation(
-        A: Tensor, *args: Any, check_errors: bool = False, **kwargs: Any
+        A: Tensor, *args: Any, check_errors: bool = False, **kwargs: object
     ) -> Any:  # torch's name
         _check_matrix(f"linalg.{name}", A, is_square=True)
         info = fixed(lambda a: structural.cast(failures(a), np.dtype(np.int32)), A)
@@ -506,10 +507,10 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:  # torch's na
 def vector_norm(
     x: Tensor,
     ord: float = 2,
-    dim: Any = None,
+    dim: object = None,
     keepdim: bool = False,
     *,
-    dtype: Any = None,  # torch's name
+    dtype: DTypeLike | None = None,  # torch's name
 ) -> Tensor:
     """The norm of the elements as vectors, of any order."""
     return norm(x, ord, dim, keepdim, dtype)
@@ -545,7 +546,7 @@ def linalg_norm(
     dim: Any = None,
     keepdim: bool = False,
     *,
-    dtype: Any = None,
+    dtype: object = None,
 ) -> Tensor:
     """The norm of vectors or matrices, by the number of axes and the order."""
     if dim is None and ord is not None and len(A.shape) not in (1, 2):
@@ -567,7 +568,9 @@ def cond(A: Tensor, p: Any = None) -> Tensor:  # torch's name
     return composite(label, lambda a: fnp.linalg.cond(a, p), A)
 
 
-def matrix_rank(A: Tensor, *, tol: Any = None, hermitian: bool = False) -> Tensor:  # torch's name
+def matrix_rank(
+    A: Tensor, *, tol: object = None, hermitian: bool = False
+) -> Tensor:  # torch's name
     """The rank of matrices."""
     if tol is None:
         return fixed(lambda a: fnp.linalg.matrix_rank(a, hermitian=hermitian), A)

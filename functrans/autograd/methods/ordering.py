@@ -33,6 +33,7 @@ from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.primitives import cumulative, reduction, sorting, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
@@ -91,7 +92,9 @@ def _selected(
 # extrema -----------------------------------------------------------------------------------------
 
 
-def _extremum(name: str, of_two: Callable[..., Any], of_axes: Any, position: Any) -> Any:
+def _extremum(
+    name: str, of_two: Callable[..., Any], of_axes: Any, position: Any
+) -> Callable[..., Any]:
     label = name.capitalize()
 
     def operation(
@@ -99,7 +102,7 @@ def _extremum(name: str, of_two: Callable[..., Any], of_axes: Any, position: Any
         dim: Any = None,
         keepdim: bool = False,
         *,
-        other: Any = None,
+        other: object = None,
     ) -> Any:
         if isinstance(dim, Tensor) or other is not None:
             return of_two(input, dim if other is None else other)
@@ -190,7 +193,7 @@ def _cumulative(name: str, running: Any, at_least: Any) -> Callable[..., Any]:
 # order -------------------------------------------------------------------------------------------
 
 
-def _sorted_positions(x: Any, axis: int, descending: bool) -> Any:
+def _sorted_positions(x: Any, axis: int, descending: bool) -> Array:
     """Positions in order, stable."""
     if not descending:
         return sorting.argsort(x, axis)
@@ -366,7 +369,7 @@ def _quantile(name: str, skips_nan: bool) -> Callable[..., Any]:
         ndim = len(input.shape)
         axis = None if dim is None else axis_of(dim, ndim)
 
-        def of(v: Any, q: Any) -> Any:
+        def of(v: Any, q: object) -> Any:
             at = structural.cast(q, dtype_of(v))
             shape = shape_of(v)
             if axis is None or not shape:
@@ -479,7 +482,7 @@ def searchsorted(
     """Where elements would stand in sorted sequences, the last axis."""
     way = side or ("right" if right else "left")
 
-    def of(lines: Any, wanted: Any) -> Any:
+    def of(lines: object, wanted: object) -> Any:
         if dtype_of(lines) != dtype_of(wanted):
             common = np.result_type(dtype_of(lines), dtype_of(wanted))
             lines, wanted = structural.cast(lines, common), structural.cast(wanted, common)
@@ -490,7 +493,7 @@ def searchsorted(
 
 
 def bucketize(
-    input: Any,  # torch's name
+    input: object,  # torch's name
     boundaries: Tensor,
     *,
     out_int32: bool = False,
@@ -541,8 +544,8 @@ def diff(
     input: Tensor,  # torch's name
     n: int = 1,
     dim: int = -1,
-    prepend: Any = None,
-    append: Any = None,
+    prepend: object = None,
+    append: object = None,
 ) -> Tensor:
     """Differences of neighbours along an axis, ``n`` times."""
     refuse_number(len(input.shape), "diff expects input to be at least one-dimensional")
@@ -550,14 +553,14 @@ def diff(
     ends = {"prepend": prepend, "append": append}
     given = {k: v for k, v in ends.items() if v is not None}
 
-    def of(x: Any, *others: Any) -> Any:
+    def of(x: Any, *others: object) -> Any:
         return fnp.diff(x, n, axis, **dict(zip(given, others, strict=True)))
 
     return composite("Sub", of, input, *given.values())
 
 
 def cov(
-    input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None
+    input: Tensor, *, correction: int = 1, fweights: object = None, aweights: object = None
 ) -> Tensor:  # torch's name
     """The covariance matrix of variables, one per row."""
     weights = {"fweights": fweights, "aweights": aweights}

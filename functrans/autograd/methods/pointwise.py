@@ -26,6 +26,7 @@ from functrans.autograd.methods.rows import (
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import dtype_of
+from functrans.core.values import Array
 from functrans.primitives import complex_parts
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
@@ -156,7 +157,7 @@ def nan_to_num(  # torch's name
     low = dtype(limits.min if neginf is None else neginf)
     nan = dtype(0.0 if nan is None else nan)
 
-    def cleaned(x: Any) -> Any:
+    def cleaned(x: Any) -> Array:
         x = ew.where(x != x, nan, x)
         return ew.where(x == math.inf, high, ew.where(x == -math.inf, low, x))
 

@@ -108,14 +108,14 @@ def matmul(input: Tensor, other: Any) -> Tensor:  # torch's name
     return named(dot_primitives.matmul(input, other), label)
 
 
-def _matmul_operator(self: Tensor, other: Any) -> Tensor:
+def _matmul_operator(self: Tensor, other: object) -> Tensor:
     if is_sparse(other):
         return composite("Mm", lambda x: sparse_matmul(x, other), self)
     other = as_tensor(other, self)
     return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
 
 
-def _rmatmul_operator(self: Tensor, other: Any) -> Tensor:
+def _rmatmul_operator(self: Tensor, other: object) -> Tensor:
     if is_sparse(other):
         return composite("Mm", lambda x: sparse_matmul(other, x), self)
     other = as_tensor(other, self)
@@ -183,8 +183,8 @@ def _adding(
         first: Tensor,
         second: Tensor,
         *,
-        beta: Any = 1,
-        alpha: Any = 1,
+        beta: object = 1,
+        alpha: object = 1,
     ) -> Tensor:
         if (len(first.shape), len(second.shape)) != ranks:
             raise RuntimeError(
@@ -208,7 +208,7 @@ def _adding(
 
         return composite(label, of, input, first, second)
 
-    def renamed(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:  # torch's name
+    def renamed(input: Tensor, *args: object, **kwargs: Any) -> Tensor:  # torch's name
         missing = [name for name in names[len(args) :] if name not in kwargs]
         if missing:
             raise TypeError(
@@ -244,7 +244,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:  # torch's name
     return composite("View", dot_primitives.inner, input, other)
 
 
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Any = None) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: object = None) -> Tensor:
     """Sums of products over some axes of each."""
     if out is not None:
         return into(out, "tensordot", tensordot, a, b, dims)

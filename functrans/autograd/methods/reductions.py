@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named, several
@@ -30,6 +31,7 @@ from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.core.boundary import warn
 from functrans.core.dispatch import bind, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.primitives import activations, complex_parts, cumulative, reduction, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
@@ -42,7 +44,7 @@ _INT64 = np.dtype(np.int64)
 # helpers -----------------------------------------------------------------------------------------
 
 
-def axes_of(self: Tensor, dim: Any) -> Axes:
+def axes_of(self: Tensor, dim: object) -> Axes:
     """Axes to reduce: all without ``dim``.
 
     Raises:
@@ -68,7 +70,7 @@ def reduced(
     label: str,
     self: Tensor,
     function: Callable[[Any, Axes], Any],
-    dim: Any = None,
+    dim: object = None,
     keepdim: bool = False,
 ) -> Tensor:
     """A reduction as one node.
@@ -87,7 +89,7 @@ def reduced(
     return composite(label, lambda x: structural.reshape(function(x, axes), shape), self)
 
 
-def _widened(self: Tensor, dtype: Any) -> Tensor:
+def _widened(self: Tensor, dtype: DTypeLike | None) -> Tensor:
     """An operand in the dtype of its sum: integers are added up in int64."""
     if dtype is not None:
         return to_dtype(self, np.dtype(dtype))
@@ -107,7 +109,7 @@ def _check_floating(name: str, self: Tensor) -> None:
 # sums, products, means ---------------------------------------------------------------------------
 
 
-def sum_of(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def sum_of(self: Tensor, dim: object = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Sum over some axes, or all; integers are added up in int64."""
     self = _widened(self, dtype)
     label = "Sum" if dim is None else "SumBackward1"
@@ -119,7 +121,7 @@ def sum_of(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any =
     return reduced(label, self, structural.reduce_sum, dim, keepdim)
 
 
-def nansum(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nansum(self: Tensor, dim: object = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Sum of the elements that are numbers."""
     return reduced(
         "Nansum",
@@ -130,7 +132,7 @@ def nansum(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any =
     )
 
 
-def mean(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def mean(self: Tensor, dim: object = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Mean over some axes, or all.
 
     Raises:
@@ -154,7 +156,9 @@ def _quotient(x: Any, count: float) -> Any:
     return x / count if count > 0 else x * math.nan
 
 
-def nanmean(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nanmean(
+    self: Tensor, dim: object = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
     """Mean of the elements that are numbers."""
     _check_floating("nanmean", self)
 
@@ -172,14 +176,14 @@ def prod(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     return reduced(label, _widened(self, dtype), reduction.reduce_prod, dim, keepdim)
 
 
-def _deviations(x: Any, axes: Axes) -> Any:
+def _deviations(x: Any, axes: Axes) -> Array | Tensor:
     shape = shape_of(x)
     total = structural.reduce_sum(x, axes)
     middle = _quotient(total, float(count_of(shape, axes)))
     return x - structural.expand_reduced(middle, shape, axes)
 
 
-def _variance(x: Any, axes: Axes, correction: float) -> Any:
+def _variance(x: Any, axes: Axes, correction: float) -> Array | Tensor:
     if count_of(shape_of(x), axes) <= correction:
         return _degenerate_variance(x, axes)
     d = _deviations(x, axes)
@@ -201,7 +205,7 @@ def _degenerate_variance(x: Any, axes: Axes) -> Any:
     return te.with_slope(value, structural.reduce_sum(x * slope, axes))
 
 
-def _arguments(dim: Any, unbiased: Any, correction: Any) -> tuple[Any, float]:
+def _arguments(dim: object, unbiased: object, correction: Any) -> tuple[Any, float]:
     """Axes and correction from the forms that torch accepts: ``var(False)``, ``var(0, False)``."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
@@ -342,7 +346,7 @@ def logsumexp(self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return reduced("Logsumexp", floating(self), _logsumexp, dim, keepdim)
 
 
-def _logsumexp(x: Any, axes: Axes) -> Any:
+def _logsumexp(x: Any, axes: Axes) -> Array | Tensor:
     shape = shape_of(x)
     if not count_of(shape, axes):
         return reduction.logsumexp(x, axes)
@@ -413,17 +417,17 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
 # truth -------------------------------------------------------------------------------------------
 
 
-def any_of(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def any_of(self: Tensor, dim: object = None, keepdim: bool = False) -> Tensor:
     """Whether any element is not 0."""
     return reduced("Any", self, lambda x, axes: reduction.reduce_any(x != 0, axes), dim, keepdim)
 
 
-def all_of(self: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def all_of(self: Tensor, dim: object = None, keepdim: bool = False) -> Tensor:
     """Whether all elements are not 0."""
     return reduced("All", self, lambda x, axes: reduction.reduce_all(x != 0, axes), dim, keepdim)
 
 
-def count_nonzero(self: Tensor, dim: Any = None) -> Tensor:
+def count_nonzero(self: Tensor, dim: object = None) -> Tensor:
     """How many elements are not 0."""
     return reduced(
         "CountNonzero",

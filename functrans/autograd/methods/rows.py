@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import pytrees as tree
 from functrans.arrays.masked import MaskedSelection
@@ -97,7 +98,7 @@ def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
         return method
 
     @functools.wraps(method)
-    def renamed(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def renamed(self: Tensor, *args: Any, **kwargs: object) -> Any:
         if kwargs:
             for theirs, ours in _NUMPY_NAMES:
                 if theirs in kwargs:
@@ -120,7 +121,9 @@ def refuse_out(name: str, out: Any) -> None:
         )
 
 
-def into(out: Any, name: str, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def into(
+    out: object, name: str, function: Callable[..., Any], *args: object, **kwargs: object
+) -> Any:
     """Write results to tensors given as ``out=``.
 
     Args:
@@ -177,7 +180,7 @@ def with_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     function = called(function, name)
 
     @functools.wraps(function)
-    def written(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def written(*args: object, out: object = None, **kwargs: object) -> Any:
         if out is not None:
             return into(out, name, function, *args, **kwargs)
         return function(*args, **kwargs)
@@ -190,7 +193,7 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     method = with_numpy_names(called(method, name))
 
     @functools.wraps(method)
-    def function(*args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def function(*args: Any, out: object = None, **kwargs: Any) -> Any:
         if out is not None:
             if name.endswith("_"):  # it writes to its operand
                 raise _unexpected_out(name)
@@ -398,7 +401,7 @@ def drawn_with(
       dtype: of the numbers.
     """
 
-    def typed(*values: Any) -> np.ndarray:
+    def typed(*values: object) -> np.ndarray:
         return np.asarray(finish(*values)).astype(dtype)
 
     return io_callback(typed, ShapeDtypeStruct(shape, dtype), noise, *parameters)
@@ -418,7 +421,7 @@ def floating(x: Tensor) -> Tensor:
     return to_dtype(x, default_of(x)) if x.dtype.kind in "iub" else x
 
 
-def lifted(x: Any, like: Tensor, dtype: Any = None) -> Any:
+def lifted(x: Any, like: Tensor, dtype: DTypeLike | None = None) -> Any:
     """A number or array as a tensor beside another one."""
     if isinstance(x, Tensor):
         return x

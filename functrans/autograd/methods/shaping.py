@@ -192,7 +192,7 @@ def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
     return reshape(self, (*self.shape[:axis], *resolved(tuple(sizes), n), *self.shape[axis + 1 :]))
 
 
-def squeeze(self: Tensor, dim: Any = None) -> Tensor:
+def squeeze(self: Tensor, dim: object = None) -> Tensor:
     """Without axes of extent 1: all, or some."""
     ndim = len(self.shape)
     label = "Squeeze"
@@ -213,7 +213,7 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     return reshaped(self, (*self.shape[:at], 1, *self.shape[at:]), "Unsqueeze")
 
 
-def expand(self: Tensor, *sizes: Any) -> Tensor:
+def expand(self: Tensor, *sizes: object) -> Tensor:
     """Axes of extent 1 repeated, without memory; -1 leaves an axis as it is.
 
     Raises:
@@ -338,7 +338,7 @@ def adjoint(self: Tensor) -> Tensor:
     return turned.conj() if self.dtype.kind == "c" else turned
 
 
-def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(self: Tensor, source: object, destination: object) -> Tensor:
     """Some axes put elsewhere, the others in order."""
     ndim = len(self.shape)
     sources = source if isinstance(source, (tuple, list)) else (source,)
@@ -365,7 +365,7 @@ def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
 def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
     """The in-place form of a view: the tensor itself becomes it."""
 
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def method(self: Tensor, *args: Any, **kwargs: object) -> Tensor:
         is_traced = isinstance(self._value, Tracer)
         if not is_traced and self._node is not None and self._node.primitive is None:
             raise RuntimeError(

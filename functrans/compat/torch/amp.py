@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.compat.torch.dtypes import bfloat16
 from functrans.core.boundary import warn
@@ -84,7 +85,7 @@ class autocast:  # noqa: N801  # torch's name
         """The function itself, as another one."""
 
         @functools.wraps(function)
-        def same(*args: Any, **kwargs: Any) -> Any:
+        def same(*args: object, **kwargs: object) -> Any:
             return function(*args, **kwargs)
 
         return same
@@ -125,18 +126,18 @@ class GradScaler:
         """``False``."""
         return False
 
-    def scale(self, outputs: Any) -> Any:
+    def scale(self, outputs: object) -> Any:
         """What it is given."""
         return outputs
 
-    def unscale_(self, optimizer: Any) -> None:
+    def unscale_(self, optimizer: object) -> None:
         """Nothing: gradients are not scaled."""
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """A step of an optimizer."""
         return optimizer.step(*args, **kwargs)
 
-    def update(self, new_scale: Any = None) -> None:
+    def update(self, new_scale: object = None) -> None:
         """Nothing: there is no scale."""
 
     def get_scale(self) -> float:
@@ -165,7 +166,7 @@ def _deprecated(what: str, kind: str) -> None:
 
 
 def _autocast_of_cuda(
-    enabled: bool = True, dtype: Any = None, cache_enabled: bool = True
+    enabled: bool = True, dtype: DTypeLike | None = None, cache_enabled: bool = True
 ) -> autocast:
     """``torch.amp.autocast("cuda")``."""
     _deprecated("autocast", "cuda")

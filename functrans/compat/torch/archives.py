@@ -79,7 +79,7 @@ class _ArchiveWriter(pickle._Pickler):  # the one that can be extended
 
     dispatch[_Name] = _save_name
 
-    def persistent_id(self, obj: Any) -> Any:
+    def persistent_id(self, obj: object) -> Any:
         """What PyTorch writes for a memory; ``None`` for all else."""
         if type(obj) is not _Memory:
             return None
@@ -93,7 +93,7 @@ class _ArchiveWriter(pickle._Pickler):  # the one that can be extended
             return "storage", _Name("torch", name), key, "cpu", array.size
         return "storage", _Name("torch.storage", "UntypedStorage"), key, "cpu", array.nbytes
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> tuple[Any, ...]:
         """How PyTorch makes tensors, sizes and devices again."""
         if isinstance(obj, Tensor):
             reduced = self._parameter(obj) if isinstance(obj, Parameter) else self._tensor(obj)
@@ -114,7 +114,7 @@ class _ArchiveWriter(pickle._Pickler):  # the one that can be extended
             return _Name("torch._utils", "_rebuild_parameter_with_state"), (*args, state)
         return _Name("torch._utils", "_rebuild_parameter"), args
 
-    def _tensor(self, x: Tensor) -> Any:
+    def _tensor(self, x: Tensor) -> tuple[Any, ...]:
         value = np.asarray(plain(x, "save"))
         strides, offset, whole = value.strides, 0, value
         if not isinstance(x._value, Tracer):
@@ -151,7 +151,7 @@ def _attributes(x: Tensor) -> dict[str, Any]:
     return {name: value for name, value in x.__dict__.items() if not name.startswith("_")}
 
 
-def write_archive(obj: Any, file: Any) -> None:
+def write_archive(obj: object, file: Any) -> None:
     """Write an object as PyTorch does.
 
     Args:
@@ -172,9 +172,14 @@ def write_archive(obj: Any, file: Any) -> None:
 
 
 def tensor_of(
-    memory: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any = None,
-    metadata: Any = None,
-) -> Tensor:  # fmt: skip
+    memory: np.ndarray,
+    offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    hooks: object = None,
+    metadata: object = None,
+) -> Tensor:
     """A tensor on a part of a memory; all but the dtype is counted in its elements."""
     width = memory.itemsize
     steps = tuple([operator.index(n) * width for n in stride])
@@ -185,8 +190,8 @@ def tensor_of(
 
 
 def tensor_of_bytes(
-    memory: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: Any,
-    dtype: np.dtype, metadata: Any = None,
+    memory: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: object,
+    dtype: np.dtype, metadata: object = None,
 ) -> Tensor:  # fmt: skip
     """A tensor on a part of a memory of bytes."""
     width = dtype.itemsize
@@ -197,14 +202,14 @@ def tensor_of_bytes(
     return result.requires_grad_(requires_grad)
 
 
-def parameter_of(data: Tensor, requires_grad: bool, hooks: Any, state: Any = None) -> Any:
+def parameter_of(data: Tensor, requires_grad: bool, hooks: object, state: object = None) -> Any:
     """A parameter on the memory of a tensor, with what users put on it."""
     result = Parameter(data, requires_grad)
     result.__dict__.update(state or {})
     return result
 
 
-def of_type(make: Callable[..., Any], kind: type, args: Any, state: Any) -> Any:
+def of_type(make: Callable[..., Any], kind: type, args: Any, state: object) -> Any:
     """A tensor of another class, or with what users put on it."""
     result = make(*args)
     if kind is not Tensor:
@@ -255,7 +260,7 @@ def known(module: str, name: str) -> Any:
 
 def read_archive(
     file: Any, read: Callable[[bytes, Callable[[Any], np.ndarray]], Any], is_trusted: bool
-) -> Any:
+) -> dict[str, Any]:
     """Read an object that PyTorch or ``write_archive`` wrote.
 
     Args:
@@ -316,7 +321,7 @@ def read_archive(
         return read(record(found[0]), memory)
 
 
-def read_trusted(data: bytes, memory: Callable[[Any], np.ndarray]) -> Any:
+def read_trusted(data: bytes, memory: Callable[[Any], np.ndarray]) -> dict[str, Any]:
     """What a pickle makes; it can run any code."""
 
     class Reader(pickle.Unpickler):
@@ -325,7 +330,7 @@ def read_trusted(data: bytes, memory: Callable[[Any], np.ndarray]) -> Any:
                 return known(module, name)
             return super().find_class(module, name)
 
-        def persistent_load(self, pid: Any) -> np.ndarray:
+        def persistent_load(self, pid: object) -> np.ndarray:
             return memory(pid)
 
     return Reader(io.BytesIO(data)).load()

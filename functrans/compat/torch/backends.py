@@ -9,12 +9,11 @@ Layer: ``compat``.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
 
 from functrans.compat.torch.submodules import add_aliases
 
 
-def _backend(name: str, **switches: Any) -> ModuleType:
+def _backend(name: str, **switches: object) -> ModuleType:
     """A module of switches for what is not there."""
     module = ModuleType(
         f"{__name__}.{name}", f"``torch.backends.{name}``: switches without effect."

@@ -123,7 +123,7 @@ def can_cast(from_: Any, to: Any) -> bool:
     return order[np.dtype(from_).kind] <= order[np.dtype(to).kind]
 
 
-def is_floating_point(input: Any) -> bool:  # torch's name
+def is_floating_point(input: object) -> bool:  # torch's name
     """Whether a tensor is of floating numbers."""
     return dtype_of(input).kind in "fV"
 

@@ -44,7 +44,7 @@ TORCH = Factories(lambda: torch_defaults.dtype, follows_torch=True)
 """The factories of ``functrans.compat.torch``: Python floats become its default dtype."""
 
 
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """Whether an object is a tensor.
 
     Example:

@@ -141,7 +141,7 @@ def gradient(
 
 
 def cumulative_trapezoid(
-    y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1
+    y: Tensor, x: Tensor | None = None, *, dx: object = None, dim: int = -1
 ) -> Tensor:
     """Integrals from the first place to each other one, by the trapezoid rule.
 
@@ -195,7 +195,7 @@ def histogram(
     ends = None if range is None else (float(range[0]), float(range[1]))
     weights = () if weight is None else (weight,)
 
-    def counted(x: Any, edges: Any, *weights: Any) -> Any:
+    def counted(x: Any, edges: object, *weights: object) -> Any:
         found = fnp.histogram(x, edges, ends, density, *weights)
         return tuple([fnp.astype(part, input.dtype) for part in found])
 
@@ -273,7 +273,7 @@ def stft(
     half = (onesided is None or onesided) and not is_complex
     left = (n_fft - width) // 2
 
-    def transformed(v: Any, w: Any = None) -> Any:
+    def transformed(v: Any, w: object = None) -> Any:
         parts = v[..., np.maximum(places, 0)] * (places >= 0).astype(v.dtype)
         if w is not None:
             parts = parts * fnp.pad(w, (left, n_fft - width - left))
@@ -344,7 +344,7 @@ def is_nonzero(input: Tensor) -> bool:
     return input.is_nonzero()
 
 
-def is_storage(obj: Any) -> bool:
+def is_storage(obj: object) -> bool:
     """``False``: memory is that of ndarrays."""
     return False
 
@@ -419,7 +419,7 @@ def set_flush_denormal(mode: bool) -> bool:
     return False
 
 
-def set_default_tensor_type(t: Any) -> None:
+def set_default_tensor_type(t: object) -> None:
     """Set the default dtype to that of one of torch's types; ``set_default_dtype`` is newer.
 
     Args:

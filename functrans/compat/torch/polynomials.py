@@ -16,12 +16,15 @@ import numpy as np
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import floating, lifted, plain
 from functrans.autograd.tensors import Tensor
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 
 _Step = Callable[[int, Any, Any, Any], Any]
 
 
-def _polynomial(name: str, first: Callable[[Any], Any], step: _Step, shifted: bool = False) -> Any:
+def _polynomial(
+    name: str, first: Callable[[Any], Any], step: _Step, shifted: bool = False
+) -> Callable[..., Any]:
     """A polynomial of degree ``n``: 1, ``first(x)``, then ``step(k, x, last, before)``."""
 
     def polynomial(input: Any, n: Any) -> Tensor:
@@ -47,7 +50,7 @@ def _polynomial(name: str, first: Callable[[Any], Any], step: _Step, shifted: bo
     return polynomial
 
 
-def _chebyshev(k: int, x: Any, last: Any, before: Any) -> Any:
+def _chebyshev(k: int, x: Any, last: Any, before: Any) -> Array:
     return 2.0 * x * last - before
 
 

@@ -27,7 +27,7 @@ _MAGIC = 0x1950A86A20F9469CFC6C
 """What files of PyTorch begin with that are no archives."""
 
 
-def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
+def save(obj: object, f: Any, pickle_module: Any = None, pickle_protocol: int = 2) -> None:
     """Write an object to a file, in PyTorch's format.
 
     Tensors that share memory do so again when the file is read. PyTorch reads files of tensors,
@@ -58,7 +58,11 @@ def save(obj: Any, f: Any, pickle_module: Any = None, pickle_protocol: int = 2) 
 
 
 def load(
-    f: Any, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None
+    f: Any,
+    map_location: object = None,
+    pickle_module: Any = None,
+    *,
+    weights_only: bool | None = None,
 ) -> Any:
     """Read an object that ``save`` or PyTorch wrote, or a pickle.
 
@@ -95,7 +99,7 @@ def load(
         ) from error
 
 
-def _load_weights(f: Any) -> Any:
+def _load_weights(f: Any) -> dict[str, Any]:
     start = f.tell()
     if _is_archive(f):
         return read_archive(f, lambda data, memory: read_weights(data, memory)[0], False)
@@ -104,7 +108,7 @@ def _load_weights(f: Any) -> Any:
     return _refuse_old(found)
 
 
-def _load_trusted(f: Any) -> Any:
+def _load_trusted(f: Any) -> dict[str, Any]:
     if _is_archive(f):
         return read_archive(f, read_trusted, True)
     return _refuse_old(pickle.Unpickler(f).load())
@@ -117,7 +121,7 @@ def _is_archive(f: Any) -> bool:
     return is_archive
 
 
-def _refuse_old(found: Any) -> Any:
+def _refuse_old(found: object) -> Any:
     if type(found) is int and found == _MAGIC:
         raise pickle.UnpicklingError(
             "the file is of PyTorch before 1.6: load it with PyTorch and save it again"

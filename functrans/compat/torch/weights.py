@@ -28,6 +28,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.autograd.methods.conversion import bfloat16_dtype, device
 from functrans.autograd.methods.state import unpickled
@@ -58,7 +59,7 @@ def _refuse(what: str) -> NoReturn:
 # makers -----------------------------------------------------------------------------------------
 
 
-def _array(machine: PickleMachine, kind: Any, shape: Any, code: Any) -> np.ndarray:
+def _array(machine: PickleMachine, kind: object, shape: Any, code: object) -> np.ndarray:
     if kind is not np.ndarray:
         _refuse("the file holds an array of a class of its own")
     array = np.ndarray((0,), np.int8)
@@ -81,7 +82,12 @@ def _build_array(machine: PickleMachine, array: np.ndarray, state: Any) -> None:
 
 
 def _array_of_buffer(
-    machine: PickleMachine, buffer: Any, dtype: Any, shape: Any, order: Any, axes: Any = None
+    machine: PickleMachine,
+    buffer: Any,
+    dtype: DTypeLike | None,
+    shape: object,
+    order: object,
+    axes: object = None,
 ) -> np.ndarray:
     if type(buffer) not in (bytes, bytearray) or type(order) is not str:
         _refuse("the file holds an array without memory")
@@ -96,7 +102,7 @@ def _array_of_buffer(
     return array
 
 
-def _scalar(machine: PickleMachine, dtype: Any, raw: Any) -> np.generic:
+def _scalar(machine: PickleMachine, dtype: DTypeLike | None, raw: object) -> np.generic:
     dtype = _number_dtype(dtype)
     if type(raw) is not bytes or len(raw) != dtype.itemsize:
         _refuse("a number in the file has other bytes than its dtype says")
@@ -108,7 +114,9 @@ def _truth_values(dtype: np.dtype, raw: Any) -> Any:
     return (np.frombuffer(raw, np.uint8) != 0).tobytes() if dtype.kind == "b" else raw
 
 
-def _dtype(machine: PickleMachine, name: Any, align: Any = False, copy: Any = False) -> np.dtype:
+def _dtype(
+    machine: PickleMachine, name: object, align: object = False, copy: object = False
+) -> np.dtype:
     found = name if isinstance(name, np.dtype) else None
     if type(name) is str:
         found = _NUMBERS.get(name)
@@ -128,7 +136,7 @@ def _build_dtype(dtype: np.dtype, state: Any) -> None:
         setting.__setstate__((3, order, None, None, None, -1, -1, 0))
 
 
-def _number_dtype(dtype: Any) -> np.dtype:
+def _number_dtype(dtype: object) -> np.dtype:
     """NumPy's own object for a dtype that the file made."""
     if not isinstance(dtype, np.dtype):
         raise TypeError(f"a dtype was expected, not {type(dtype).__name__}")
@@ -164,7 +172,7 @@ def _parameter(machine: PickleMachine, data: Any, grad: Any, hooks: Any, state: 
     return parameter_of(data, grad, hooks, _attributes(machine, Parameter, state))
 
 
-def _typed(machine: PickleMachine, make: Any, kind: Any, args: Any, state: Any) -> Any:
+def _typed(machine: PickleMachine, make: object, kind: object, args: object, state: object) -> Any:
     maker = {id(tensor_of): _tensor, id(tensor_of_bytes): _tensor_of_bytes}.get(id(make))
     if maker is None or kind not in _TENSORS:
         _refuse("the file holds a tensor of a class of its own")
@@ -175,8 +183,8 @@ def _typed(machine: PickleMachine, make: Any, kind: Any, args: Any, state: Any) 
 
 
 def _pickled(
-    machine: PickleMachine, kind: Any, value: Any, requires_grad: Any, extra: Any,
-    follows: Any = False, part: Any = None,
+    machine: PickleMachine, kind: object, value: object, requires_grad: object, extra: object,
+    follows: object = False, part: Any = None,
 ) -> Tensor:  # fmt: skip
     if kind not in _TENSORS:
         _refuse("the file holds a tensor of a class of its own")
@@ -187,7 +195,7 @@ def _pickled(
     return unpickled(kind, _built(machine, value), bool(requires_grad), own, bool(follows), part)
 
 
-def _attributes(machine: PickleMachine, kind: type, state: Any) -> dict[str, Any]:
+def _attributes(machine: PickleMachine, kind: type, state: object) -> dict[str, Any]:
     """What users put on an object; nothing that its class has or keeps there."""
     if not state:
         return {}
@@ -209,13 +217,13 @@ def _items(machine: PickleMachine, items: Any = ()) -> Any:
     return items
 
 
-def _keys(machine: PickleMachine, items: Any = ()) -> Any:
+def _keys(machine: PickleMachine, items: object = ()) -> Any:
     for item in _items(machine, items):
         _check_key(item)
     return items
 
 
-def _check_key(key: Any) -> None:
+def _check_key(key: object) -> None:
     """Refuse what takes long to hash, or a deep stack."""
     rest, seen = [key], 0
     while rest:
@@ -231,7 +239,7 @@ def _check_key(key: Any) -> None:
             _refuse(f"the file holds a key of type {type(value).__name__}")
 
 
-def _integers(*values: Any) -> tuple[Any, ...]:
+def _integers(*values: object) -> tuple[Any, ...]:
     if any(value is not None and type(value) is not int for value in values):
         raise TypeError("integers were expected")
     return values
@@ -243,7 +251,7 @@ def _ordered(machine: PickleMachine, items: Any = ()) -> OrderedDict[Any, Any]:
     return OrderedDict(pairs)
 
 
-def _counter(machine: PickleMachine, counts: Any = None) -> Counter[Any]:
+def _counter(machine: PickleMachine, counts: object = None) -> Counter[Any]:
     if counts is not None and type(counts) is not dict:
         raise TypeError("counts that are no dictionary")
     machine.charge(len(counts or ()))
@@ -256,14 +264,14 @@ def _defaultdict(machine: PickleMachine, factory: Any = None) -> defaultdict[Any
     return defaultdict(factory)
 
 
-def _bytes(machine: PickleMachine, text: Any, encoding: Any) -> bytes:
+def _bytes(machine: PickleMachine, text: object, encoding: object) -> bytes:
     if type(text) is not str or encoding not in ("latin1", "latin-1"):
         raise TypeError("a text in Latin-1 was expected")
     machine.charge(len(text))
     return text.encode("latin-1")
 
 
-def _bytearray(machine: PickleMachine, raw: Any = b"", *encoding: Any) -> bytearray:
+def _bytearray(machine: PickleMachine, raw: object = b"", *encoding: object) -> bytearray:
     if type(raw) is not bytes:
         return bytearray(_bytes(machine, raw, *encoding))
     machine.charge(len(raw))
@@ -276,11 +284,11 @@ def _complex(machine: PickleMachine, *parts: Any) -> complex:
     return complex(*parts)
 
 
-def _size(machine: PickleMachine, extents: Any = ()) -> Size:
+def _size(machine: PickleMachine, extents: object = ()) -> Size:
     return Size(_integers(*_items(machine, extents)))
 
 
-def _device(machine: PickleMachine, name: Any, index: Any = None) -> device:
+def _device(machine: PickleMachine, name: object, index: object = None) -> device:
     if type(name) is not str:
         raise TypeError("a device without name")
     return device(name, *_integers(index))
@@ -440,7 +448,7 @@ class PickleMachine:
         del self.stack[-count:]
         return found
 
-    def call(self, function: Any, args: Any) -> None:
+    def call(self, function: object, args: Any) -> None:
         """Push what a maker makes."""
         maker = _MAKERS.get(id(function))
         if maker is None or type(args) is not tuple:

@@ -6,16 +6,16 @@ NumPy's own.
 Layer: ``numpy``.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.polynomial.polynomial import Polynomial as Polynomial
 from numpy.polynomial.polynomial import polydomain as polydomain
 from numpy.polynomial.polynomial import polyone as polyone
 from numpy.polynomial.polynomial import polyx as polyx
 from numpy.polynomial.polynomial import polyzero as polyzero
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array, inexact
 from functrans.numpy.dispatch import implements
@@ -35,7 +35,7 @@ _of = functions(_BASIS)
 
 
 @implements(np.polynomial.polynomial.polyvalfromroots)
-def polyvalfromroots(x: Any, r: Any, tensor: bool = True) -> Any:
+def polyvalfromroots(x: ArrayLike, r: ArrayLike, tensor: bool = True) -> Array:
     """Value of the monic polynomial with given roots; ``r: f64[n, ...]``."""
     zeros, points = inexact(at_least(as_array(r), 1)), as_array(x)
     shape = shape_of(zeros)

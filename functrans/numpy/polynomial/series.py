@@ -15,15 +15,17 @@ Reference: Clenshaw, A note on the summation of Chebyshev series (1955).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.boundary import warn
 from functrans.core.caching import remembered
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy import linalg
 from functrans.numpy.common import as_array, holds, inexact, is_known, value_of
 from functrans.numpy.cumulative import part
@@ -62,7 +64,7 @@ class Basis:
 
 
 @remembered(256)
-def _matrix(basis: Basis, name: str, n: int, order: int) -> Any:
+def _matrix(basis: Basis, name: str, n: int, order: int) -> Array:
     """The matrix of one of NumPy's linear functions of ``n`` coefficients."""
     plain = basis.plain(name)
     if name in ("der", "int"):
@@ -75,7 +77,7 @@ def _matrix(basis: Basis, name: str, n: int, order: int) -> Any:
 
 
 @remembered(64)
-def _products(basis: Basis, n: int, m: int) -> Any:
+def _products(basis: Basis, n: int, m: int) -> Array:
     """Coefficients of ``P[i] P[j]``: an array of shape ``(n, m, n + m - 1)``."""
     size = n + m - 1
     by_x = _matrix(basis, "mulx", size, 0)[:size]
@@ -88,7 +90,7 @@ def _products(basis: Basis, n: int, m: int) -> Any:
     return result
 
 
-def _mapped(matrix: Any, c: Any, axis: int = 0) -> Any:
+def _mapped(matrix: Array, c: Any, axis: int = 0) -> Any:
     """A linear map of coefficients that lie along an axis."""
     dtype = dtype_of(c)
     real = np.finfo(dtype).dtype if dtype.kind in "fc" else dtype
@@ -105,7 +107,7 @@ def _vector(c: Any) -> Any:
     return c
 
 
-def _padded(c: Any, n: int) -> Any:
+def _padded(c: ArrayLike, n: int) -> Array:
     return movement.pad(c, 0, ((0, n - shape_of(c)[0], 0),))
 
 
@@ -131,7 +133,7 @@ def val(basis: Basis, x: Any, c: Any, tensor: bool = True) -> Any:
     return result
 
 
-def _val_all(basis: Basis, c: Any, *points: Any) -> Any:
+def _val_all(basis: Basis, c: ArrayLike, *points: ArrayLike) -> Array:
     arrays = [as_array(x) for x in points]
     if len({shape_of(x) for x in arrays}) > 1:
         raise ValueError(
@@ -143,22 +145,22 @@ def _val_all(basis: Basis, c: Any, *points: Any) -> Any:
     return result
 
 
-def val2d(basis: Basis, x: Any, y: Any, c: Any) -> Any:
+def val2d(basis: Basis, x: ArrayLike, y: ArrayLike, c: ArrayLike) -> Array:
     """Value of a series in two variables at points."""
     return _val_all(basis, c, x, y)
 
 
-def val3d(basis: Basis, x: Any, y: Any, z: Any, c: Any) -> Any:
+def val3d(basis: Basis, x: ArrayLike, y: ArrayLike, z: ArrayLike, c: ArrayLike) -> Array:
     """Value of a series in three variables at points."""
     return _val_all(basis, c, x, y, z)
 
 
-def grid2d(basis: Basis, x: Any, y: Any, c: Any) -> Any:
+def grid2d(basis: Basis, x: ArrayLike, y: ArrayLike, c: ArrayLike) -> Array:
     """Value of a series in two variables on a grid."""
     return val(basis, y, val(basis, x, c))
 
 
-def grid3d(basis: Basis, x: Any, y: Any, z: Any, c: Any) -> Any:
+def grid3d(basis: Basis, x: ArrayLike, y: ArrayLike, z: ArrayLike, c: ArrayLike) -> Array:
     """Value of a series in three variables on a grid."""
     return val(basis, z, grid2d(basis, x, y, c))
 
@@ -170,7 +172,7 @@ def _degree(deg: Any) -> int:
     return degree
 
 
-def vander(basis: Basis, x: Any, deg: Any) -> Any:
+def vander(basis: Basis, x: Array, deg: int) -> Any:
     """Values of the first ``deg + 1`` polynomials, along a new last axis."""
     degree = _degree(deg)
     x = inexact(at_least(as_array(x), 1))
@@ -183,7 +185,7 @@ def vander(basis: Basis, x: Any, deg: Any) -> Any:
     return movement.stack(columns, len(shape_of(x)))
 
 
-def _vander_all(basis: Basis, points: tuple[Any, ...], deg: Any) -> Any:
+def _vander_all(basis: Basis, points: tuple[Any, ...], deg: Any) -> Array:
     if len(deg) != len(points):
         raise ValueError(f"Expected {len(points)} dimensions of sample degrees, got {len(deg)}")
     arrays = [inexact(as_array(x)) for x in points]
@@ -203,12 +205,12 @@ def _vander_all(basis: Basis, points: tuple[Any, ...], deg: Any) -> Any:
     return result
 
 
-def vander2d(basis: Basis, x: Any, y: Any, deg: Any) -> Any:
+def vander2d(basis: Basis, x: ArrayLike, y: ArrayLike, deg: ArrayLike) -> Array:
     """Products of values in two variables, along a new last axis."""
     return _vander_all(basis, (x, y), deg)
 
 
-def vander3d(basis: Basis, x: Any, y: Any, z: Any, deg: Any) -> Any:
+def vander3d(basis: Basis, x: ArrayLike, y: ArrayLike, z: ArrayLike, deg: ArrayLike) -> Array:
     """Products of values in three variables, along a new last axis."""
     return _vander_all(basis, (x, y, z), deg)
 
@@ -216,27 +218,27 @@ def vander3d(basis: Basis, x: Any, y: Any, z: Any, deg: Any) -> Any:
 # arithmetic -------------------------------------------------------------------------------------
 
 
-def add(basis: Basis, c1: Any, c2: Any) -> Any:
+def add(basis: Basis, c1: ArrayLike, c2: ArrayLike) -> Any:
     """Sum of two series."""
     p, q = _vector(c1), _vector(c2)
     n = max(shape_of(p)[0], shape_of(q)[0])
     return ew.add(_padded(p, n), _padded(q, n))
 
 
-def sub(basis: Basis, c1: Any, c2: Any) -> Any:
+def sub(basis: Basis, c1: ArrayLike, c2: ArrayLike) -> Array:
     """Difference of two series."""
     p, q = _vector(c1), _vector(c2)
     n = max(shape_of(p)[0], shape_of(q)[0])
     return ew.subtract(_padded(p, n), _padded(q, n))
 
 
-def mulx(basis: Basis, c: Any) -> Any:
+def mulx(basis: Basis, c: ArrayLike) -> Array:
     """Product of a series and ``x``."""
     c = _vector(c)
     return _mapped(_matrix(basis, "mulx", shape_of(c)[0], 0), c)
 
 
-def mul(basis: Basis, c1: Any, c2: Any) -> Any:
+def mul(basis: Basis, c1: ArrayLike, c2: ArrayLike) -> Any:
     """Product of two series."""
     p, q = _vector(c1), _vector(c2)
     if basis.prefix == "poly":
@@ -246,7 +248,7 @@ def mul(basis: Basis, c1: Any, c2: Any) -> Any:
     return tensordot(q, tensordot(p, table.astype(real), ((0,), (0,))), ((0,), (0,)))
 
 
-def div(basis: Basis, c1: Any, c2: Any) -> tuple[Any, Any]:
+def div(basis: Basis, c1: ArrayLike, c2: ArrayLike) -> tuple[Any, Any]:
     """Quotient and remainder of two series; the leading coefficient of ``c2`` is not 0."""
     rest, divisor = _vector(c1), _vector(c2)
     n, m = shape_of(rest)[0], shape_of(divisor)[0]
@@ -265,7 +267,7 @@ def div(basis: Basis, c1: Any, c2: Any) -> tuple[Any, Any]:
     return movement.concatenate(digits[::-1], 0), rest
 
 
-def pow(basis: Basis, c: Any, pow: Any, maxpower: Any = 16) -> Any:
+def pow(basis: Basis, c: ArrayLike, pow: int, maxpower: int = 16) -> Any:
     """Power of a series."""
     c = _vector(c)
     power = int(pow)
@@ -279,7 +281,7 @@ def pow(basis: Basis, c: Any, pow: Any, maxpower: Any = 16) -> Any:
     return result
 
 
-def line(basis: Basis, off: Any, scl: Any) -> Any:
+def line(basis: Basis, off: ArrayLike, scl: ArrayLike) -> Any:
     """The series of ``off + scl x``."""
     offset, scale = inexact(as_array(off)), inexact(as_array(scl))
     constant = np.zeros(2)
@@ -291,7 +293,7 @@ def line(basis: Basis, off: Any, scl: Any) -> Any:
     return offset * constant.astype(real) + scale * slope.astype(real)
 
 
-def fromroots(basis: Basis, roots: Any) -> Any:
+def fromroots(basis: Basis, roots: ArrayLike) -> Array:
     """The series with given roots, of leading coefficient 1 in powers."""
     zeros = inexact(at_least(as_array(roots), 1))
     if len(shape_of(zeros)) != 1:
@@ -306,7 +308,7 @@ def fromroots(basis: Basis, roots: Any) -> Any:
     return level[0]
 
 
-def trim(basis: Basis, c: Any, tol: Any = 0) -> Any:
+def trim(basis: Basis, c: Array, tol: Any = 0) -> Any:
     """A series without trailing coefficients that are small; their number needs values."""
     if tol < 0:
         raise ValueError("tol must be non-negative")
@@ -315,13 +317,13 @@ def trim(basis: Basis, c: Any, tol: Any = 0) -> Any:
     return part(c, 0, None, int(kept[-1]) + 1) if len(kept) else part(c, 0, None, 1) * 0
 
 
-def to_powers(basis: Basis, c: Any) -> Any:
+def to_powers(basis: Basis, c: ArrayLike) -> Array:
     """Coefficients of powers of ``x`` from those of a series."""
     c = _vector(c)
     return _mapped(_matrix(basis, f"{basis.prefix}2poly", shape_of(c)[0], 0), c)
 
 
-def from_powers(basis: Basis, pol: Any) -> Any:
+def from_powers(basis: Basis, pol: ArrayLike) -> Array:
     """Coefficients of a series from those of powers of ``x``."""
     c = _vector(pol)
     return _mapped(_matrix(basis, f"poly2{basis.prefix}", shape_of(c)[0], 0), c)
@@ -330,11 +332,13 @@ def from_powers(basis: Basis, pol: Any) -> Any:
 # calculus ---------------------------------------------------------------------------------------
 
 
-def _is_one(scl: Any) -> bool:
+def _is_one(scl: ArrayLike) -> bool:
     return type(scl) in (int, float) and scl == 1
 
 
-def der(basis: Basis, c: Any, m: Any = 1, scl: Any = 1, axis: Any = 0) -> Any:
+def der(
+    basis: Basis, c: Array, m: int = 1, scl: ArrayLike = 1, axis: int | Sequence[int] | None = 0
+) -> Any:
     """Derivative of a series."""
     c, order = inexact(at_least(as_array(c), 1)), operator.index(m)
     if order < 0:
@@ -347,8 +351,14 @@ def der(basis: Basis, c: Any, m: Any = 1, scl: Any = 1, axis: Any = 0) -> Any:
 
 
 def integral(
-    basis: Basis, c: Any, m: Any = 1, k: Any = (), lbnd: Any = 0, scl: Any = 1, axis: Any = 0
-) -> Any:
+    basis: Basis,
+    c: Array,
+    m: int = 1,
+    k: ArrayLike = (),
+    lbnd: ArrayLike = 0,
+    scl: ArrayLike = 1,
+    axis: int | Sequence[int] | None = 0,
+) -> Array:
     """Antiderivative of a series; ``k`` are its values at ``lbnd``."""
     c, order = inexact(at_least(as_array(c), 1)), operator.index(m)
     if order < 0:
@@ -378,7 +388,13 @@ def integral(
 
 
 def fit(
-    basis: Basis, x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None
+    basis: Basis,
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: ArrayLike,
+    rcond: Any = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
 ) -> Any:
     """Least-squares fit of a series to points."""
     points, values = inexact(as_array(x)), inexact(as_array(y))
@@ -431,7 +447,7 @@ def fit(
     return found
 
 
-def companion(basis: Basis, c: Any) -> Any:
+def companion(basis: Basis, c: ArrayLike) -> Array:
     """The companion matrix of a series; its leading coefficient is not 0.
 
     Only the last column depends on the coefficients, and it is affine in ``c[:-1] / c[-1]``.
@@ -450,7 +466,7 @@ def companion(basis: Basis, c: Any) -> Any:
     return base.astype(real) + column * np.eye(n)[-1].astype(real)
 
 
-def roots(basis: Basis, c: Any) -> Any:
+def roots(basis: Basis, c: ArrayLike) -> Any:
     """Roots of a series, sorted, as eigenvalues of its companion matrix."""
     c = _vector(c)
     n = shape_of(c)[0] - 1

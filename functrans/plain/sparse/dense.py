@@ -14,10 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import functrans.numpy as fnp
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.plain.memory import holds_tracer, settled
 
@@ -26,7 +28,7 @@ class Sparse:
     """First base of the classes of sparse matrices in twins."""
 
 
-def array_of(value: Any) -> Any:
+def array_of(value: object) -> Any:
     """Numbers as an array, traced or not."""
     value = settled(value)
     if isinstance(value, TracedDense):
@@ -46,7 +48,7 @@ class TracedDense:
     __array_ufunc__ = None
     __array_priority__ = 30.0
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
 
     A = property(lambda self: self.array, doc="The array.")
@@ -65,10 +67,10 @@ class TracedDense:
         """Negative elements."""
         return TracedDense(-self.array)
 
-    def _elementwise(self, other: Any, combine: Callable[[Any, Any], Any]) -> TracedDense:
+    def _elementwise(self, other: object, combine: Callable[[Any, Any], Any]) -> TracedDense:
         return TracedDense(combine(self.array, array_of(other)))
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         """``self + other``."""
         if isinstance(other, Sparse):
             return NotImplemented
@@ -76,21 +78,21 @@ class TracedDense:
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: object) -> Any:
         """``self - other``."""
         if isinstance(other, Sparse):
             return NotImplemented
         return self._elementwise(other, lambda a, b: a - b)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: object) -> Any:
         """``other - self``."""
         return self._elementwise(other, lambda a, b: b - a)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: object) -> Any:
         """``self / other``."""
         return self._elementwise(other, lambda a, b: a / b)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: object) -> Any:
         """``other / self``."""
         return self._elementwise(other, lambda a, b: b / a)
 
@@ -111,7 +113,7 @@ class TracedDense:
             return TracedDense(self.array * other)
         return TracedDense((other[None, :] if len(shape_of(other)) == 1 else other) @ self.array)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: object) -> Any:
         """The matrix product."""
         if isinstance(other, Sparse):
             return NotImplemented
@@ -119,7 +121,7 @@ class TracedDense:
         result = self.array @ other
         return TracedDense(result if len(shape_of(other)) == 2 else result[None, :])
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: object) -> Any:
         """The matrix product, in the other order."""
         other = array_of(other)
         result = other @ self.array
@@ -132,7 +134,7 @@ class TracedDense:
             return self.array[key]
         raise self._refused("indexing")
 
-    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+    def __array__(self, dtype: DTypeLike | None = None, copy: object = None) -> Any:
         """Refused: its values are traced."""
         raise self._refused("a function")
 

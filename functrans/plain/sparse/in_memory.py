@@ -35,7 +35,7 @@ class _InMemory:
         self._ordered_by("sort_indices")
 
     def _ordered_by(self: Any, name: str) -> None:
-        def change(numbers: Any) -> Any:
+        def change(numbers: object) -> Any:
             getattr(numbers, name)()
             return numbers
 

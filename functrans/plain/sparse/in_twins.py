@@ -21,6 +21,7 @@ import numpy as np
 from functrans.arrays.sparse import matmul
 from functrans.core.dispatch import Tracer, within
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.plain.memory import PLAIN_KINDS, buffer_in, given, home_of, settled
 from functrans.plain.sparse.dense import Sparse
@@ -87,7 +88,7 @@ def _entries_of(matrix: Any) -> Any:
     return matrix.rows if matrix.format == "lil" else matrix._dict
 
 
-def note_sharing(value: Any) -> None:
+def note_sharing(value: object) -> None:
     """Know a matrix of lists or keys as one that may share its entries."""
     matrix: Any = value if isinstance(value, SparseInTwins) else None
     if matrix is None or matrix.format not in ("dok", "lil"):
@@ -95,7 +96,7 @@ def note_sharing(value: Any) -> None:
     key = id(_entries_of(matrix))
     known = [ref for ref in _sharers.get(key, []) if ref() is not None and ref() is not matrix]
 
-    def forget(_: Any) -> None:
+    def forget(_: object) -> None:
         if all(ref() is None for ref in _sharers.get(key, ())):
             _sharers.pop(key, None)
 
@@ -121,13 +122,13 @@ def _turn_all(matrix: Any) -> None:
         other._state = matrix._state
 
 
-def _get_data(self: Any) -> Any:
+def _get_data(self: Any) -> Array:
     data = self.__dict__["data"]
     home = self.__dict__.get("_home")
     return data if home is None else buffer_in(home, data)
 
 
-def _set_data(self: Any, value: Any) -> None:
+def _set_data(self: Any, value: Array) -> None:
     value = settled(value)
     if isinstance(value, Tracer):
         own = as_traced_sparse(self)
@@ -147,7 +148,7 @@ def _is_for_traced(self: Any, args: Any, kwargs: Any) -> bool:
 
 def _operator(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: object) -> Any:
         args, kwargs = settled(args), settled(kwargs)
         if not _is_for_traced(self, args, kwargs):
             return given(plain(self, *args, **kwargs))
@@ -183,7 +184,7 @@ def _product(matrix: Any, name: str, args: Any) -> Callable[[Any, Any], Any] | N
 
 def _writer(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         args, kwargs = settled(args), settled(kwargs)
         if self._is_from_outside:
             raise UnsupportedOperationError(

@@ -61,11 +61,11 @@ class _Keys:
             return iter(self.keys())
         return (self[i] for i in range(self.shape[0]))
 
-    def __contains__(self: Any, key: Any) -> bool:
+    def __contains__(self: Any, key: object) -> bool:
         """Whether there is an entry."""
         return key in _of_keys(self, "in")
 
-    def get(self: Any, key: Any, default: Any = 0.0) -> Any:
+    def get(self: Any, key: object, default: object = 0.0) -> Any:
         """The entry at a place, or another value."""
         numbers = _of_keys(self, "get")
         if key not in numbers:
@@ -76,7 +76,7 @@ class _Keys:
             key = parts if self.ndim > 1 else parts[0]
         return self.entries[numbers[key]] if key in numbers else default
 
-    def setdefault(self: Any, key: Any, default: Any = None, /) -> Any:
+    def setdefault(self: Any, key: object, default: object = None, /) -> Any:
         """The entry at a place, which becomes another value if there is none."""
         numbers = _of_keys(self, "setdefault")
         if key in numbers:
@@ -93,7 +93,7 @@ class _Keys:
             rows, cols = (np.asarray(k) for k in key)
             write(self, rows, cols, array_of(value), keeps_zeros=True)
 
-    def pop(self: Any, key: Any, default: Any = _NOTHING, /) -> Any:
+    def pop(self: Any, key: object, default: object = _NOTHING, /) -> Any:
         """Remove an entry, which is given."""
         numbers = _of_keys(self, "pop")
         if key not in numbers:
@@ -112,7 +112,7 @@ class _Keys:
         key = list(numbers)[-1]
         return key, self.pop(key)
 
-    def __delitem__(self: Any, key: Any, /) -> None:
+    def __delitem__(self: Any, key: object, /) -> None:
         """Remove an entry."""
         self.pop(key)
 

@@ -16,10 +16,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.arrays.sparse import SparseArray, compressed, matmul
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.plain.memory import settled
 from functrans.plain.sparse.dense import TracedDense, array_of
 from functrans.plain.sparse.matrices import (
@@ -52,13 +54,13 @@ class _Operators:
             return self * other
         return self._scaled_in_place(operator.imul, other)
 
-    def __itruediv__(self: Any, other: Any) -> Any:
+    def __itruediv__(self: Any, other: object) -> Any:
         """In place by a number, as SciPy; else the quotient."""
         if is_sparse(other) or np.ndim(settled(other)):
             return self / other
         return self._scaled_in_place(operator.itruediv, other)
 
-    def _scaled_in_place(self: Any, change: Callable[[Any, Any], Any], factor: Any) -> Any:
+    def _scaled_in_place(self: Any, change: Callable[[Any, Any], Any], factor: object) -> Any:
         """This matrix with entries that are changed in the memory that it may share."""
         factor = array_of(factor)
         data = self._entries if self._memory is None else self._memory[0]
@@ -69,15 +71,15 @@ class _Operators:
         plain = {operator.imul: operator.mul, operator.itruediv: operator.truediv}[change]
         return self._changed_to(plain(self, factor))
 
-    def __iadd__(self: Any, other: Any) -> Any:
+    def __iadd__(self: Any, other: object) -> Any:
         """In place in a matrix of lists, as SciPy; else the sum."""
         return self._changed_to(self + other) if self.format == "lil" else self + other
 
-    def __isub__(self: Any, other: Any) -> Any:
+    def __isub__(self: Any, other: object) -> Any:
         """In place in a matrix of lists, as SciPy; else the difference."""
         return self._changed_to(self - other) if self.format == "lil" else self - other
 
-    def _changed_to(self: Any, other: Any) -> Any:
+    def _changed_to(self: Any, other: object) -> Any:
         """This matrix with the entries of another one."""
         if not isinstance(other, TracedSparse):
             self[:, :] = other
@@ -136,27 +138,27 @@ class _Operators:
         other = array_of(other)
         return self._dense(dense + (other if sign > 0 else -other))
 
-    def __add__(self: Any, other: Any) -> Any:
+    def __add__(self: Any, other: object) -> Any:
         """``self + other``."""
         return self._sum(other, 1)
 
     __radd__ = __add__
 
-    def __sub__(self: Any, other: Any) -> Any:
+    def __sub__(self: Any, other: object) -> Any:
         """``self - other``."""
         return self._sum(other, -1)
 
-    def __rsub__(self: Any, other: Any) -> Any:
+    def __rsub__(self: Any, other: object) -> Any:
         """``other - self``."""
         return self._sum(other, 1, -1)
 
-    def _scaled(self: Any, factor: Any) -> Any:
+    def _scaled(self: Any, factor: object) -> Any:
         result = self._with(self.entries * factor)
         if self.format == "lil":  # which 0 makes empty
             result = as_scipy_stores(result, lambda p, c: p * c[()], self, factor)
         return result
 
-    def multiply(self: Any, other: Any) -> Any:
+    def multiply(self: Any, other: object) -> Any:
         """The product element by element, with a number, an array or a sparse matrix."""
         other = settled(other)
         if isinstance(other, TracedDense):
@@ -200,7 +202,7 @@ class _Operators:
             return self._scaled(array_of(other))
         return self.multiply(other) if self.kind == "array" else self._product_of(other)
 
-    def __truediv__(self: Any, other: Any) -> Any:
+    def __truediv__(self: Any, other: object) -> Any:
         """The quotient by a number or a dense array."""
         other = settled(other)
         if is_sparse(other):
@@ -211,11 +213,11 @@ class _Operators:
         result = self._times_dense(other, lambda a, b: a / b)
         return as_scipy_stores(result, lambda p, q: p / q, self, other)
 
-    def __rtruediv__(self: Any, other: Any) -> Any:
+    def __rtruediv__(self: Any, other: object) -> Any:
         """Refused, as by SciPy."""
         return NotImplemented
 
-    def power(self: Any, n: Any, dtype: Any = None) -> Any:
+    def power(self: Any, n: Any, dtype: DTypeLike | None = None) -> Any:
         """Powers of the entries."""
         if not isinstance(n, (int, float, np.number)) or n <= 0:
             raise NotImplementedError(f"the exponent must be a positive number{here()}")
@@ -223,7 +225,7 @@ class _Operators:
         own = own._without_zeros() if n < 1 else own
         return own._mapped(lambda ones: ones.power(n), lambda entries: entries**n)
 
-    def __pow__(self: Any, n: Any) -> Any:
+    def __pow__(self: Any, n: object) -> Any:
         """Powers: of a matrix, matrix powers; of an array, those of the entries."""
         if self.kind == "array":
             return self.power(n)
@@ -265,7 +267,7 @@ class _Operators:
         result = matmul(self.compressed(), dense)
         return TracedDense(result) if is_matrix else result
 
-    def _product_of(self: Any, other: Any) -> Any:
+    def _product_of(self: Any, other: object) -> Any:
         """``other @ self``."""
         other = settled(other)
         if is_sparse(other):
@@ -277,26 +279,26 @@ class _Operators:
         result = matmul(dense, self.compressed())
         return TracedDense(result) if is_matrix else result
 
-    def __matmul__(self: Any, other: Any) -> Any:
+    def __matmul__(self: Any, other: object) -> Any:
         """The matrix product."""
         if not is_sparse(other) and not np.shape(settled(other)):
             raise ValueError("Scalar operands are not allowed, use '*' instead")
         return self._product(other)
 
-    def __rmatmul__(self: Any, other: Any) -> Any:
+    def __rmatmul__(self: Any, other: object) -> Any:
         """The matrix product, in the other order."""
         if not is_sparse(other) and not np.shape(settled(other)):
             raise ValueError("Scalar operands are not allowed, use '*' instead")
         return self._product_of(other)
 
-    def dot(self: Any, other: Any) -> Any:
+    def dot(self: Any, other: Array) -> Any:
         """The matrix product, or the product with a number."""
         if not is_sparse(other) and not np.shape(settled(other)):
             return self._scaled(array_of(other))
         return self._product(other)
 
 
-def paired(at_a: Any, at_b: Any, a: Any, b: Any) -> Any:
+def paired(at_a: Any, at_b: Any, a: Array, b: Array) -> Any:
     """Products of the entries that two matrices of positions with the same pattern name."""
     layout = at_a.format
     left, right = (at.tocsr().copy() for at in (at_a, at_b))
@@ -344,7 +346,7 @@ def _elementwise(name: str) -> Callable[..., Any]:
 
 
 def _refusing(name: str) -> Callable[..., Any]:
-    def refuse(self: Any, other: Any) -> Any:
+    def refuse(self: Any, other: object) -> Any:
         raise refused(f"{name}", "compare the entries: A.tocoo().data, or A.toarray()")
 
     refuse.__doc__ = "Refused."

@@ -16,6 +16,7 @@ import numpy as np
 import functrans.numpy as fnp
 from functrans.core.dispatch import Tracer, bind, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.primitives.gather_scatter import accumulate_p
 
@@ -43,7 +44,7 @@ def refused(what: str, advice: str) -> UnsupportedOperationError:
     )
 
 
-def pooled(arrays: list[Any]) -> Any:
+def pooled(arrays: list[Any]) -> Array:
     """Some vectors in one."""
     if len(arrays) == 1:
         return arrays[0]
@@ -52,12 +53,12 @@ def pooled(arrays: list[Any]) -> Any:
     return fnp.concatenate(arrays)
 
 
-def accumulated(values: Any, places: np.ndarray, n: int) -> Any:
+def accumulated(values: Array, places: np.ndarray, n: int) -> Array:
     """Sums of the values with the same place, for the places ``0 ... n - 1``."""
     return bind(accumulate_p, values, places, shape=(n,), axes=(0,), mode="clip")[0]
 
 
-def merged(coords: tuple[np.ndarray, ...], shape: tuple[int, ...], data: Any) -> tuple[Any, Any]:
+def merged(coords: tuple[np.ndarray, ...], shape: tuple[int, ...], data: Array) -> tuple[Any, Any]:
     """Coordinates that are all different, and sums of the entries."""
     flat = np.ravel_multi_index(coords, shape) if len(coords[0]) else np.zeros(0, np.intp)
     places, inverse = np.unique(flat, return_inverse=True)
@@ -112,7 +113,7 @@ class Written:
         self.starts = [0]
         self.begun = self.total = len(self.numbers)
 
-    def add(self, piece: Any) -> int:
+    def add(self, piece: object) -> int:
         """Add a vector of entries; the number of its first one."""
         start = self.total
         self.pieces.append(piece)
@@ -149,7 +150,7 @@ class SharedState:
 def of_state(name: str) -> property:
     """The property of matrices that reads and writes a part of the state."""
 
-    def put(self: Any, value: Any) -> None:
+    def put(self: Any, value: object) -> None:
         setattr(self._state, name, value)
 
     return property(lambda self: getattr(self._state, name), put)

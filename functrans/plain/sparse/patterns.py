@@ -22,6 +22,7 @@ import numpy as np
 from functrans.arrays.masked import known_mask
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ConcretizationError, FunctransError
 from functrans.passes.layouts import plain_value
 from functrans.passes.staging import has_answer
@@ -37,7 +38,7 @@ def known_numbers(entries: Any) -> Any:
     return None if found is None else np.asarray(found)
 
 
-def truth_of(entries: Any) -> Any:
+def truth_of(entries: object) -> Any:
     """Which entries are not zero; ``None`` where that is not known."""
     found = known_numbers(entries)
     if found is not None:
@@ -45,7 +46,7 @@ def truth_of(entries: Any) -> Any:
     return known_mask(entries != 0) if has_answer(entries) else None
 
 
-def unknown_pattern(what: str, entries: Any) -> FunctransError:
+def unknown_pattern(what: str, entries: object) -> FunctransError:
     """The error for a question of which entries SciPy stores, where that is not known."""
     if known_numbers(entries) is not None:
         return refused(
@@ -116,7 +117,7 @@ def entry_order(own: Any, model: Any) -> tuple[np.ndarray, int] | None:
     return np.concatenate([numbers, rest]), len(wanted)
 
 
-def _generic(n: int, dtype: Any, seed: int) -> np.ndarray:
+def _generic(n: int, dtype: np.dtype, seed: int) -> np.ndarray:
     return (
         np.random.default_rng(seed)
         .uniform(1.0, 2.0, n)
@@ -154,12 +155,12 @@ def models(
                     return None  # SciPy adds diagonals only if they are stored in equal lengths
                 raise
 
-    def generic(k: int, x: Any) -> np.ndarray:
+    def generic(k: int, x: Array) -> np.ndarray:
         known = known_numbers(x)
         n = int(np.prod(shape_of(x)))
         return _generic(n, dtype_of(x), k).reshape(shape_of(x)) if known is None else known
 
-    def zeros(k: int, x: Any) -> np.ndarray:
+    def zeros(k: int, x: Array) -> np.ndarray:
         known = known_numbers(x)
         return np.zeros(shape_of(x), dtype_of(x)) if known is None else known
 

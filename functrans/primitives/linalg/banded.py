@@ -103,7 +103,7 @@ def banded_product(ab: Any, x: Any, bands: tuple[int, int], trans: str) -> Any:
 
 
 def _banded_solve_jvp(
-    primals: Any, tangents: Any, outs: Any, *, bands: tuple[int, int], trans: str
+    primals: Any, tangents: tuple[Any, ...], outs: Any, *, bands: tuple[int, int], trans: str
 ) -> tuple[Any, ...]:
     """``op(a) x' = b' - op(a') x``."""
     ab_dot, b_dot = tangents

@@ -29,6 +29,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.axes import AxisMap
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.primitive import Primitive, Work
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import conjugate, real_dtype
@@ -65,29 +66,29 @@ def from_triangle(x: Any, *, lower: bool = True, hermitian: bool = True) -> Any:
     return half + (adjoint(half) if hermitian else matrix_transpose(half))
 
 
-def frobenius_product(a: Any, b: Any) -> Any:
+def frobenius_product(a: Array, b: Array) -> Any:
     """``sum_ij a_ij b_ij`` of each pair of matrices; nothing is conjugated."""
     ndim = len(shape_of(b))
     return reduce_sum(a * b, (ndim - 2, ndim - 1))
 
 
-def sum_over_rows(x: Any) -> Any:
+def sum_over_rows(x: Array) -> Array:
     """``[..., m, n]`` to ``[..., n]``."""
     return reduce_sum(x, (len(shape_of(x)) - 2,))
 
 
-def as_column(x: Any) -> Any:
+def as_column(x: Array) -> Any:
     """``[..., n]`` to ``[..., n, 1]``."""
     return reshape(x, (*shape_of(x), 1))
 
 
-def as_row(x: Any) -> Any:
+def as_row(x: Array) -> Any:
     """``[..., n]`` to ``[..., 1, n]``."""
     *stack, n = shape_of(x)
     return reshape(x, (*stack, 1, n))
 
 
-def reciprocal_or_zero(x: Any) -> Any:
+def reciprocal_or_zero(x: Array) -> Any:
     """``1 / x``, but 0 where ``x`` is exactly 0."""
     is_zero = x == 0
     return ew.where(is_zero, 0, 1 / ew.where(is_zero, 1, x))
@@ -122,13 +123,13 @@ def strict_lower(rows: int, columns: int) -> np.ndarray:
 # facts ------------------------------------------------------------------------------------------
 
 
-def of_stacks(a: ShapedArray, *others: ShapedArray, **params: Any) -> list[AxisMap]:
+def of_stacks(a: ShapedArray, *others: ShapedArray, **params: object) -> list[AxisMap]:
     """An ``axis_map``: matrices of one stack do not mix with others."""
     n = a.ndim - 2
     return [(*range(n), *(None,) * (aval.ndim - n)) for aval in (a, *others)]
 
 
-def of_systems(*avals: ShapedArray, **params: Any) -> list[AxisMap]:
+def of_systems(*avals: ShapedArray, **params: object) -> list[AxisMap]:
     """An ``axis_map``: besides, columns of the right-hand sides, the last operand, do not mix."""
     *maps, last = of_stacks(*avals)
     return [*maps, (*last[:-1], len(last) - 1)]
@@ -145,7 +146,7 @@ def cubic(factor: float) -> Callable[..., Work]:
     Reference: Golub & Van Loan, Matrix Computations, 4th ed. (2013), the flops of each chapter.
     """
 
-    def work(a: ShapedArray, *others: ShapedArray, **params: Any) -> Work:
+    def work(a: ShapedArray, *others: ShapedArray, **params: object) -> Work:
         return Work(factor * a.size * min(a.shape[-2:]) * complex_factor(a, *others))
 
     return work
@@ -154,7 +155,7 @@ def cubic(factor: float) -> Callable[..., Work]:
 def substitutions(count: int) -> Callable[..., Work]:
     """The ``work`` of some triangular systems with the last operand as right-hand side."""
 
-    def work(*avals: ShapedArray, **params: Any) -> Work:
+    def work(*avals: ShapedArray, **params: object) -> Work:
         b = avals[-1]
         return Work(float(count * b.shape[-2] * b.size * complex_factor(*avals)))
 

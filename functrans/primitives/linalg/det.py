@@ -9,7 +9,7 @@ Layer: ``primitives.linalg``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import permutations
@@ -73,7 +73,7 @@ def _inv_impl(a: Any, *, check: bool) -> tuple[Any, ...]:
     return (np.reshape(inverses, a.shape),)
 
 
-def _square_aval(name: str) -> Any:
+def _square_aval(name: str) -> Callable[..., Any]:
     def abstract_eval(a: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
         check_matrices(name, a, square=True)
         return (a.strong(),)
@@ -81,7 +81,7 @@ def _square_aval(name: str) -> Any:
     return abstract_eval
 
 
-def _inv_jvp(primals: Any, tangents: Any, outs: Any, *, check: bool) -> tuple[Any, ...]:
+def _inv_jvp(primals: object, tangents: Any, outs: Any, *, check: bool) -> tuple[Any, ...]:
     """``a x = 1`` gives ``x_dot = -x a_dot x``."""
     (a_dot,), (x,) = tangents, outs
     return (-matmul(matmul(x, a_dot), x),)
@@ -147,7 +147,7 @@ def inv(a: Any, *, check: bool = True) -> Any:
 # determinant ------------------------------------------------------------------------------------
 
 
-def _per_matrix_aval(name: str) -> Any:
+def _per_matrix_aval(name: str) -> Callable[..., Any]:
     def abstract_eval(a: ShapedArray) -> tuple[ShapedArray, ...]:
         check_matrices(name, a, square=True)
         return (ShapedArray(a.shape[:-2], a.dtype),)
@@ -155,7 +155,7 @@ def _per_matrix_aval(name: str) -> Any:
     return abstract_eval
 
 
-def _det_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _det_jvp(primals: Any, tangents: Any, outs: object) -> tuple[Any, ...]:
     """Jacobi's formula: ``det_dot = sum_ij cofactor(a)_ij a_dot_ij``; it needs no inverse."""
     return (frobenius_product(cofactor(primals[0]), tangents[0]),)
 
@@ -454,7 +454,7 @@ cofactor_p: Primitive = per_matrix(
 )
 
 
-def cofactor(a: Any, *directions: Any) -> Any:
+def cofactor(a: Any, *directions: object) -> Any:
     """Cofactors of square matrices, or their derivative of any order in given directions.
 
     Args:

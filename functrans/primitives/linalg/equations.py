@@ -16,6 +16,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray, Zero
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.primitive import Primitive, is_linear
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.primitives.dot import matmul
 from functrans.primitives.linalg.common import (
@@ -37,7 +38,7 @@ from functrans.primitives.structural import zeros_like_aval
 # a x + x b = q ----------------------------------------------------------------------------------
 
 
-def _sylvester_impl(a: Any, b: Any, q: Any) -> tuple[Any, ...]:
+def _sylvester_impl(a: Array, b: Array, q: Array) -> tuple[Any, ...]:
     solve = needed_scipy_linalg("sylvester").solve_sylvester
     out = np.empty(q.shape, q.dtype)
     if q.size:
@@ -76,7 +77,7 @@ def _sylvester_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     return bind(sylvester_p, a, b, sum(terms[1:], terms[0]))
 
 
-def _sylvester_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _sylvester_transpose(cts: tuple[Array, ...], operands: Any) -> tuple[Any, ...]:
     a, b, q = operands
     if is_linear(a) or is_linear(b) or not is_linear(q):
         raise TypeError("sylvester is linear in its right-hand side only")
@@ -93,7 +94,7 @@ sylvester_p: Primitive = per_matrix(
 )
 
 
-def sylvester(a: Any, b: Any, q: Any) -> Any:
+def sylvester(a: Array, b: Array, q: Array) -> Array:
     """Solve ``a x + x b = q``.
 
     Args:
@@ -113,7 +114,16 @@ def sylvester(a: Any, b: Any, q: Any) -> Any:
 
 
 def _riccati_impl(
-    a: Any, b: Any, q: Any, r: Any, e: Any, s: Any, *, is_discrete: bool, has_e: bool, has_s: bool
+    a: Array,
+    b: Array,
+    q: Array,
+    r: Array,
+    e: Array,
+    s: Any,
+    *,
+    is_discrete: bool,
+    has_e: bool,
+    has_s: bool,
 ) -> tuple[Any, ...]:
     linalg = needed_scipy_linalg("riccati")
     solve = linalg.solve_discrete_are if is_discrete else linalg.solve_continuous_are
@@ -126,7 +136,7 @@ def _riccati_impl(
     return (out,)
 
 
-def _riccati_aval(*operands: ShapedArray, **options: Any) -> tuple[ShapedArray, ...]:
+def _riccati_aval(*operands: ShapedArray, **options: bool) -> tuple[ShapedArray, ...]:
     a, b, q, r, e, s = operands
     check_matrices("riccati", a, q, r, e, square=True)
     check_matrices("riccati", b, s)
@@ -192,12 +202,12 @@ def _riccati_jvp(
     return (stein(loop, w) if is_discrete else sylvester(adjoint(loop), loop, -w),)
 
 
-def _product(x: Any, t: Any) -> Any:
+def _product(x: Operand, t: Any) -> Any:
     """``x t`` for a tangent that may be ``Zero``; what comes of ``Zero`` is only known to be so."""
     return t if type(t) is Zero else matmul(x, t)
 
 
-def _adjoint_product(t: Any, x: Any) -> Any:
+def _adjoint_product(t: Array | Zero, x: Array) -> Any:
     """``t^H x`` likewise."""
     return t if type(t) is Zero else matmul(adjoint(t), x)
 
@@ -216,7 +226,7 @@ def _sum(*terms: Any) -> Any:
     return sum(kept[1:], kept[0]) if kept else terms[0]
 
 
-def stein(c: Any, w: Any) -> Any:
+def stein(c: Array, w: Any) -> Array:
     """Solve ``x - c^H x c = w`` where -1 is no eigenvalue of ``c``.
 
     The bilinear transform makes it Lyapunov's equation: with ``d = (c + 1)^-1`` and

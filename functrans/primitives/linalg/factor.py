@@ -58,7 +58,7 @@ def _cholesky_aval(a: ShapedArray) -> tuple[ShapedArray, ...]:
     return (a.strong(),)
 
 
-def _cholesky_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _cholesky_jvp(primals: object, tangents: Any, outs: Any) -> tuple[Any, ...]:
     """From ``a = l l^H``: ``l^-1 a_dot l^-H = l^-1 l_dot + (l^-1 l_dot)^H``.
 
     ``l^-1 l_dot`` is lower triangular with a real diagonal, so it is the lower triangle of the left

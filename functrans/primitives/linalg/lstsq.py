@@ -15,6 +15,7 @@ from functrans.core.avals import ShapedArray, Zero
 from functrans.core.dispatch import bind, shape_of
 from functrans.core.lowering import Expansion
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import real_dtype
@@ -40,7 +41,7 @@ from functrans.primitives.structural import zeros_like_aval
 # pseudo-inverse ---------------------------------------------------------------------------------
 
 
-def _pinv_impl(a: Any, rtol: Any, *, hermitian: bool) -> tuple[Any, ...]:
+def _pinv_impl(a: Array, rtol: Array, *, hermitian: bool) -> tuple[Any, ...]:
     check_finite(a)
     return (np.linalg.pinv(a, rtol=rtol, hermitian=hermitian),)
 
@@ -53,7 +54,13 @@ def _pinv_aval(a: ShapedArray, rtol: ShapedArray, *, hermitian: bool) -> tuple[S
     return (ShapedArray((*stack, columns, rows), a.dtype),)
 
 
-def _pinv_jvp(primals: Any, tangents: Any, outs: Any, *, hermitian: bool) -> tuple[Any, ...]:
+def _pinv_jvp(
+    primals: tuple[Array, ...],
+    tangents: tuple[Any, ...],
+    outs: tuple[Array, ...],
+    *,
+    hermitian: bool,
+) -> tuple[Any, ...]:
     """The tangent under perturbations that keep the rank.
 
     With ``x`` the pseudo-inverse and ``d = a_dot^H``::
@@ -78,7 +85,7 @@ def _pinv_jvp(primals: Any, tangents: Any, outs: Any, *, hermitian: bool) -> tup
     return (left - matmul(matmul(left, a), x) + right - matmul(x, matmul(a, right)) - inner,)
 
 
-def _pinv_lower(a: Any, rtol: Any, *, hermitian: bool) -> tuple[Any, ...]:
+def _pinv_lower(a: Array, rtol: Array, *, hermitian: bool) -> tuple[Any, ...]:
     """By singular values; of Hermitian matrices by eigenvalues, which are those up to signs."""
     if 0 in shape_of(a)[-2:]:
         return (matrix_transpose(a),)
@@ -106,7 +113,7 @@ pinv_p: Primitive = per_matrix(
 )
 
 
-def pinv(a: Any, rtol: Any, *, hermitian: bool = False) -> Any:
+def pinv(a: Array | complex, rtol: Any, *, hermitian: bool = False) -> Any:
     """Pseudo-inverses of matrices ``[..., m, n]``.
 
     Args:
@@ -120,7 +127,7 @@ def pinv(a: Any, rtol: Any, *, hermitian: bool = False) -> Any:
 # least squares ----------------------------------------------------------------------------------
 
 
-def _lstsq_impl(a: Any, b: Any, *, rcond: float) -> tuple[Any, ...]:
+def _lstsq_impl(a: Array, b: Array, *, rcond: float) -> tuple[Any, ...]:
     check_finite(a)
     if a.ndim == 2:
         x, _, rank, s = np.linalg.lstsq(a, b, rcond)
@@ -183,7 +190,7 @@ lstsq_p: Primitive = per_matrix(
 )
 
 
-def lstsq(a: Any, b: Any, rcond: float) -> tuple[Any, Any, Any]:
+def lstsq(a: Array | complex, b: Array | complex, rcond: float) -> tuple[Any, Any, Any]:
     """Least-squares solutions of least norm.
 
     Args:
@@ -200,7 +207,7 @@ def lstsq(a: Any, b: Any, rcond: float) -> tuple[Any, Any, Any]:
 # norms ------------------------------------------------------------------------------------------
 
 
-def _norm_sqrt_partial(t: Any, x: Any, y: Any) -> Any:
+def _norm_sqrt_partial(t: Array, x: Array | None, y: Array) -> Array:
     """``t / (2 y)``, and 0 where ``y`` is 0; every further derivative is 0 there, too."""
     return t * (0.5 / ew.where(y == 0, np.inf, y))
 

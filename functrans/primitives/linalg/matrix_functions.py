@@ -32,6 +32,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray, Zero
 from functrans.core.dispatch import bind, dtype_of
 from functrans.core.primitive import Primitive, is_linear
+from functrans.core.values import Array
 from functrans.primitives.linalg.common import (
     NOT_LINEAR,
     check_dtype,
@@ -56,7 +57,7 @@ FunctionName = str | NumberFunction
 BY_SCIPY = (("lower", "SciPy's routine is called; programs are compiled around it"),)
 
 
-def _evaluate(a: np.ndarray, name: FunctionName) -> Any:
+def _evaluate(a: np.ndarray, name: FunctionName) -> Array:
     """The function at one matrix, by SciPy, in double precision."""
     if not a.size:
         return a
@@ -81,7 +82,7 @@ def refuse_complex(name: str) -> NoReturn:
     )
 
 
-def _matrix_function_impl(a: Any, *, name: FunctionName) -> tuple[Any, ...]:
+def _matrix_function_impl(a: Array, *, name: FunctionName) -> tuple[Any, ...]:
     out = np.empty(a.shape, a.dtype)
     for matrix, value in zip(flat_stack(a), flat_stack(out), strict=True):
         value[...] = _evaluate(matrix, name)
@@ -99,7 +100,11 @@ def _matrix_function_check(*avals: ShapedArray, name: FunctionName) -> None:
 
 
 def _matrix_function_jvp(
-    primals: Any, tangents: Any, outs: Any, *, name: FunctionName
+    primals: tuple[Array, ...],
+    tangents: tuple[Array, ...],
+    outs: tuple[Array, ...],
+    *,
+    name: FunctionName,
 ) -> tuple[Any, ...]:
     return bind(matrix_derivative_p, *primals, *tangents, name=name)
 
@@ -126,7 +131,7 @@ def nested(a: np.ndarray, directions: Sequence[np.ndarray]) -> np.ndarray:
     return a
 
 
-def _derivative(a: Any, directions: Sequence[Any], name: FunctionName) -> Any:
+def _derivative(a: Array, directions: Sequence[Any], name: FunctionName) -> Any:
     """The derivative of the function at one matrix.
 
     The directions are brought to the size of ``a`` first: SciPy scales and squares by norms.
@@ -174,7 +179,7 @@ def _derivative(a: Any, directions: Sequence[Any], name: FunctionName) -> Any:
     return result if dtype.kind == "c" else result.real
 
 
-def _root_derivative(t: np.ndarray, directions: Sequence[np.ndarray]) -> Any:
+def _root_derivative(t: np.ndarray, directions: Sequence[np.ndarray]) -> Array:
     """The derivative of the root ``s`` of an upper triangular matrix.
 
     ``s s = t`` gives Sylvester's equation ``s d + d s = r`` for the derivative in each subset of
@@ -197,7 +202,7 @@ def _root_derivative(t: np.ndarray, directions: Sequence[np.ndarray]) -> Any:
     return known[(1 << len(directions)) - 1]
 
 
-def _matrix_derivative_impl(a: Any, *directions: Any, name: FunctionName) -> tuple[Any, ...]:
+def _matrix_derivative_impl(a: Array, *directions: Array, name: FunctionName) -> tuple[Any, ...]:
     out = np.empty(a.shape, a.dtype)
     for matrix, *each, value in zip(*map(flat_stack, (a, *directions, out)), strict=True):
         value[...] = _derivative(matrix, each, name)
@@ -214,7 +219,11 @@ def _matrix_derivative_aval(
 
 
 def _matrix_derivative_jvp(
-    primals: Any, tangents: Any, outs: Any, *, name: FunctionName
+    primals: tuple[Array, ...],
+    tangents: tuple[Any, ...],
+    outs: tuple[Array, ...],
+    *,
+    name: FunctionName,
 ) -> tuple[Any, ...]:
     """Linear in each direction; in ``a`` the derivative of the next order."""
     terms: list[Any] = []
@@ -225,7 +234,9 @@ def _matrix_derivative_jvp(
     return (sum(terms[1:], terms[0]) if terms else zeros_like_aval(outs[0]),)
 
 
-def _matrix_derivative_transpose(cts: Any, operands: Any, *, name: FunctionName) -> tuple[Any, ...]:
+def _matrix_derivative_transpose(
+    cts: tuple[Array, ...], operands: Any, *, name: FunctionName
+) -> tuple[Any, ...]:
     which = [is_linear(x) for x in operands]
     if which[0] or sum(which) != 1:
         raise TypeError("matrix_derivative is linear in one of its directions at a time")
@@ -261,7 +272,7 @@ def check_one_dtype(name: str, *avals: ShapedArray) -> None:
             )
 
 
-def matrix_function(a: Any, name: FunctionName) -> Any:
+def matrix_function(a: Any, name: FunctionName) -> Array:
     """A function of square matrices ``[..., n, n]``.
 
     Args:
@@ -278,7 +289,7 @@ def matrix_function(a: Any, name: FunctionName) -> Any:
     return bind(matrix_function_p, a, name=name)[0]
 
 
-def matrix_frechet(a: Any, e: Any, name: FunctionName) -> Any:
+def matrix_frechet(a: Array, e: Array, name: FunctionName) -> Array:
     """The Fréchet derivative of :func:`matrix_function` at ``a`` in the directions ``e``."""
     dtype = np.result_type(dtype_of(a), dtype_of(e))
     return bind(matrix_derivative_p, cast(a, dtype), cast(e, dtype), name=name)[0]

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.values import Array
 from functrans.primitives.linalg.common import needed_scipy_linalg
 
 _CLOSE = 0.1  # distance of eigenvalues of one cluster, of those of size 1 and more
@@ -45,7 +46,7 @@ class NumberFunction:
         return self.label
 
 
-def number_function(a: np.ndarray, function: NumberFunction) -> Any:
+def number_function(a: np.ndarray, function: NumberFunction) -> Array:
     """The function of one complex square matrix.
 
     Raises:

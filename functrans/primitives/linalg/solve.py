@@ -312,7 +312,9 @@ _FEW_ROWS, _FEW_COLUMNS = 32, 8
 threads, which costs milliseconds where these must be woken on a busy machine (1 us a column)."""
 
 
-def _linear_solve_impl(a: Any, factors: Any, pivots: Any, b: Any, *, trans: str) -> tuple[Any, ...]:
+def _linear_solve_impl(
+    a: object, factors: Any, pivots: Any, b: Any, *, trans: str
+) -> tuple[Any, ...]:
     if b.size == 0:
         return (np.empty(b.shape, b.dtype),)
     factors, rhs = flat_stack(factors), flat_stack(b)

@@ -144,7 +144,7 @@ def _triangular_solve_jvp(
     return bind(triangular_solve_p, a, b_dot, lower=lower, trans=trans, unit_diagonal=unit_diagonal)
 
 
-def minus(tangent: Any, other: Any) -> Any:
+def minus(tangent: object, other: Any) -> Any:
     """A tangent, which may be ``Zero``, less something."""
     return -other if type(tangent) is Zero else tangent - other
 
@@ -178,7 +178,9 @@ def _triangular_solve_transpose(
     return (None, *solved)
 
 
-def _triangular_solve_batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+def _triangular_solve_batch(
+    size: int, operands: Any, dims: Any, **params: object
+) -> tuple[Any, Any]:
     if dims[0] is None:
         wide, out_dim, shape = fold_batch(operands[1], dims[1])
         (x,) = bind(triangular_solve_p, operands[0], wide, **params)
@@ -205,7 +207,7 @@ def _triangular_solve_lower(
 
 
 def _triangular_solve_causal(
-    a: ShapedArray, b: ShapedArray, *, lower: bool, trans: str, **params: Any
+    a: ShapedArray, b: ShapedArray, *, lower: bool, trans: str, **params: object
 ) -> tuple[int, int, bool]:
     """Substitution: rows before in its order."""
     return 1, b.ndim - 2, lower != (trans == "N")

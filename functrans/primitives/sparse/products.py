@@ -265,7 +265,7 @@ def _csr_sample_lower(
             store_run(e, out, _at(e, (s, nnz), (p, 1)), total.get())
 
 
-def _supports(*avals: ShapedArray, **_: Any) -> bool:
+def _supports(*avals: ShapedArray, **_: str | tuple[int, ...]) -> bool:
     """Booleans are left to SciPy, where a sum is a union."""
     return avals[0].dtype.kind in "iufc"
 
@@ -294,7 +294,7 @@ def _csr_matmul_aval(
     return (ShapedArray((*x.shape[:-2], rows, x.shape[-1]), x.dtype),)
 
 
-def check_trans(*avals: ShapedArray, trans: Trans, **_: Any) -> None:
+def check_trans(*avals: ShapedArray, trans: Trans, **_: object) -> None:
     """The ``check`` of primitives of sparse matrices, which know no adjoints."""
     if trans not in FLIPPED:
         raise ValueError(f"trans={trans!r}; expected one of {', '.join(FLIPPED)}")
@@ -313,7 +313,7 @@ def _csr_matmul_transpose(
 
 
 def block_diagonal(
-    size: int, pattern: Any, dims: Any, shape: tuple[int, int]
+    size: int, pattern: object, dims: object, shape: tuple[int, int]
 ) -> tuple[Any, Any, tuple[int, int]]:
     """The patterns of a batch of matrices as that of one matrix; with its shape."""
     m, n = shape

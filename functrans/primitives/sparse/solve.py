@@ -26,6 +26,7 @@ import numpy as np
 from functrans.core.avals import ShapedArray, Zero
 from functrans.core.dispatch import bind, shape_of
 from functrans.core.primitive import Primitive, is_linear, linear
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.linalg.triangular import fold_batch
 from functrans.primitives.sparse.products import (
@@ -69,7 +70,9 @@ class Factor:
 
     __slots__ = ("_lu", "arrays", "dtype", "n", "size_bytes")
 
-    def __init__(self, data: Any, indices: Any, indptr: Any, options: Any = ()) -> None:
+    def __init__(
+        self, data: Array, indices: Array, indptr: Array, options: tuple[Any, ...] = ()
+    ) -> None:
         import scipy.sparse.linalg
 
         self.arrays = tuple([np.array(x) for x in (data, indices, indptr)])
@@ -128,7 +131,7 @@ class Recent:
         self._factors: tuple[Factor, ...] = ()
         self._lock = threading.Lock()
 
-    def of(self, data: Any, indices: Any, indptr: Any) -> Factor:
+    def of(self, data: Array, indices: Array, indptr: Array) -> Factor:
         """The factors of a matrix: known ones if its arrays are equal, bit by bit."""
         arrays = (data, indices, indptr)
         with self._lock:
@@ -156,7 +159,7 @@ _recent = Recent(4, 1 << 28)
 
 
 def _csr_solve_impl(
-    data: Any, b: Any, indices: Any, indptr: Any, *, trans: Trans
+    data: Array, b: Array, indices: Array, indptr: Array, *, trans: Trans
 ) -> tuple[Any, ...]:
     n = b.shape[-2]
     check_pattern(indices, indptr, n)
@@ -187,7 +190,9 @@ def _csr_solve_aval(
     return (b.strong(),)
 
 
-def _csr_solve_jvp(primals: Any, tangents: Any, outs: Any, *, trans: Trans) -> tuple[Any, ...]:
+def _csr_solve_jvp(
+    primals: tuple[Array, ...], tangents: tuple[Any, ...], outs: tuple[Array, ...], *, trans: Trans
+) -> tuple[Any, ...]:
     """``A x' = b' - A' x``."""
     data, _, *pattern = primals
     data_dot, b_dot = tangents[:2]
@@ -201,7 +206,7 @@ def _csr_solve_jvp(primals: Any, tangents: Any, outs: Any, *, trans: Trans) -> t
     return bind(csr_solve_p, data, b_dot, *pattern, trans=trans)
 
 
-def _csr_solve_transpose(cts: Any, operands: Any, *, trans: Trans) -> tuple[Any, ...]:
+def _csr_solve_transpose(cts: tuple[Array, ...], operands: Any, *, trans: Trans) -> tuple[Any, ...]:
     data, b, *pattern = operands
     if is_linear(data) or not is_linear(b):
         raise TypeError("csr_solve is linear in its right-hand side only")
@@ -241,7 +246,7 @@ csr_solve_p: Primitive = Primitive(
 # factor_solve -----------------------------------------------------------------------------------
 
 
-def _factor_solve_impl(b: Any, *, factor: Factor, trans: Trans) -> tuple[Any, ...]:
+def _factor_solve_impl(b: Array, *, factor: Factor, trans: Trans) -> tuple[Any, ...]:
     out = np.empty(b.shape, b.dtype)
     wide = b.reshape(math.prod(b.shape[:-2]), *b.shape[-2:])
     for rhs, result in zip(wide, out.reshape(wide.shape), strict=True):
@@ -264,7 +269,7 @@ def _factor_solve_aval(b: ShapedArray, *, factor: Factor, trans: Trans) -> tuple
 
 
 def _factor_solve_transpose(
-    cts: Any, operands: Any, *, factor: Factor, trans: Trans
+    cts: tuple[Array, ...], operands: Any, *, factor: Factor, trans: Trans
 ) -> tuple[Any, ...]:
     return bind(factor_solve_p, cts[0], factor=factor, trans=FLIPPED[trans])
 
@@ -292,7 +297,7 @@ factor_solve_p: Primitive = Primitive(
 # functions --------------------------------------------------------------------------------------
 
 
-def csr_solve(data: Any, indices: Any, indptr: Any, b: Any, trans: Trans = "N") -> Any:
+def csr_solve(data: Array, indices: Array, indptr: Array, b: Array, trans: Trans = "N") -> Array:
     """Solve ``A @ x = b`` or ``A.T @ x = b`` with a square matrix in compressed rows.
 
     Args:
@@ -309,7 +314,7 @@ def csr_solve(data: Any, indices: Any, indptr: Any, b: Any, trans: Trans = "N") 
     return bind(csr_solve_p, data, b, indices, indptr, trans=trans)[0]
 
 
-def factor_solve(factor: Factor, b: Any, trans: Trans = "N") -> Any:
+def factor_solve(factor: Factor, b: Array, trans: Trans = "N") -> Array:
     """Solve with factors that are known.
 
     Args:

@@ -17,6 +17,7 @@ from typing import Any
 
 from functrans.core.dispatch import dtype_of
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.family import user_function
@@ -54,7 +55,7 @@ def _cylinder(
 _FAR_STRUVE = 10.0
 
 
-def _struve_slope(function: ArrayFunction, sign: int, v: Any, x: Any) -> Any:
+def _struve_slope(function: ArrayFunction, sign: int, v: Array | complex, x: Array) -> Array:
     """The derivative of a Struve function: ``(f_{v-1} + s f_{v+1} + term) / 2``.
 
     The term is ``(x / 2)**v / (sqrt(pi) gamma(v + 3/2))``. Orders 0 and -1, which are regular at 0,
@@ -71,7 +72,7 @@ def _struve_slope(function: ArrayFunction, sign: int, v: Any, x: Any) -> Any:
     return ew.where(is_below, slope * sign, slope)
 
 
-def _far_struve_slope(v: Any, x: Any, y: Any) -> Any:
+def _far_struve_slope(v: Any, x: Any, y: Array) -> Array:
     """That of ``struve``: ``f_{v-1} - v f_v / x`` far out, since ``f_{v+1}`` is the largest there.
 
     Source: DLMF 11.4.27.
@@ -97,13 +98,13 @@ jve_p: Primitive = _cylinder("jve", lambda v, x, y: cy.jv_derivative(1, v, x), k
 yve_p: Primitive = _cylinder("yve", lambda v, x, y: cy.yv_derivative(1, v, x), kinds="r")
 
 
-def _ive_slope(v: Any, x: Any, y: Any) -> Any:
+def _ive_slope(v: Array | complex, x: Array, y: Array) -> Array:
     is_far, slope = cy.scaled_slope("ive", v, x)
     near = cy.ive_derivative(1, v, x) - ew.sign(x) * ew.where(x == 0, 0, y)
     return ew.where(is_far, slope, near)
 
 
-def _kve_slope(v: Any, x: Any, y: Any) -> Any:
+def _kve_slope(v: Array | complex, x: Array, y: Array) -> Array:
     near = cy.kve_derivative(1, v, x) + ew.where(x == 0, 0, y)
     if dtype_of(x).kind == "c":
         return near
@@ -153,7 +154,7 @@ _SPHERICAL_SIGNS = {
 }
 
 
-def spherical_slope(function: ArrayFunction, n: Any, x: Any) -> Any:
+def spherical_slope(function: ArrayFunction, n: Array, x: Array) -> Array:
     """The derivative of a spherical Bessel function, given by the function that applies it."""
     below, above = _SPHERICAL_SIGNS[function.__name__]
     lower = ew.where(n == 0, 0, function(ew.maximum(n - 1, 0), x))
@@ -161,7 +162,7 @@ def spherical_slope(function: ArrayFunction, n: Any, x: Any) -> Any:
 
 
 def _spherical(name: str, get: Callable[[], ArrayFunction]) -> Primitive:
-    def partial(t: Any, n: Any, x: Any, y: Any) -> Any:
+    def partial(t: Array, n: Array, x: Array, y: Array | None) -> Any:
         return t * spherical_slope(get(), n, x)
 
     return special_primitive(
@@ -214,7 +215,7 @@ _BEIP_SERIES = (1 / 2, -1 / 384, 1 / 1474560, -1 / 29727129600)
 """``berp(x) / x**3`` and ``beip(x) / x`` in powers of ``x**4`` (DLMF 10.65.1)."""
 
 
-def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
+def _polynomial(coefficients: Sequence[float], x: Array) -> Array:
     """The value of a polynomial, lowest power first."""
     total: Any = coefficients[-1]
     for c in coefficients[-2::-1]:
@@ -222,7 +223,7 @@ def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
     return total
 
 
-def _kelvin_ratio(series: Sequence[float], x: Any, y: Any, factor: Any) -> Any:
+def _kelvin_ratio(series: Sequence[float], x: Array, y: Array, factor: Array | complex) -> Array:
     """``y / x``, near 0 the factor times a series in the fourth power of ``x``."""
     squared = x * x
     is_near = squared < 0.25
@@ -232,7 +233,7 @@ def _kelvin_ratio(series: Sequence[float], x: Any, y: Any, factor: Any) -> Any:
     )
 
 
-def _rest_over_x(sign: float, x: Any) -> Any:
+def _rest_over_x(sign: float, x: Array) -> Array:
     """``(i0(x) - 1) / x`` of sign 1, ``(1 - j0(x)) / x`` of sign -1; a series near 0."""
     squared = x * x
     is_near = squared < 1
@@ -254,7 +255,7 @@ def _struve_over_x(x: Any) -> Any:
     )
 
 
-def _upper_root(x: Any) -> Any:
+def _upper_root(x: Array) -> Array:
     return ew.where(x > 0, ew.sqrt(ew.where(x > 0, x, 1)), 0)
 
 

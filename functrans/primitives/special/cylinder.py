@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import user_function
 from functrans.primitives.special.family import refused_derivative, routine, special_primitive
@@ -44,7 +45,7 @@ _LIMITS = {"jv": 0.0, "yv": 0.0, "iv": math.inf}
 """The values at infinity."""
 
 
-def with_limits(name: str, order: Any, x: Any, y: Any) -> Any:
+def with_limits(name: str, order: Any, x: Array, y: Array) -> Array:
     """Values of a cylinder function, at infinity their limits: SciPy's are NaN there.
 
     Args:
@@ -74,7 +75,7 @@ def _value(name: str, order: float, x: np.ndarray) -> Any:
     return with_limits(name, order, x, y) if x.dtype.kind == "f" else y
 
 
-def _value_of_scipy(name: str, order: float, x: np.ndarray) -> Any:
+def _value_of_scipy(name: str, order: float, x: np.ndarray) -> Array:
     if name in ("iv", "ive") and order < 0 and order != math.floor(order) and np.any(x == 0):
         pole = routine("jv")(order, np.zeros_like(x))  # NaN from SciPy
         return np.where(x == 0, pole, routine(name)(order, x))
@@ -88,7 +89,7 @@ def _value_of_scipy(name: str, order: float, x: np.ndarray) -> Any:
     return routine(name)(order, x)
 
 
-def _scaled_far_out(name: str, order: float, x: np.ndarray) -> Any:
+def _scaled_far_out(name: str, order: float, x: np.ndarray) -> Array:
     """A scaled function where SciPy's gives up: ``1 + O(1 / x)`` times its limit (DLMF 10.40)."""
     is_far = np.abs(x) > _LIMIT
     size = np.abs(np.where(is_far, x, 1))
@@ -106,7 +107,7 @@ _FAR = 25.0
 _TERMS = 26
 
 
-def scaled_slope(name: str, v: Any, x: Any) -> tuple[Any, Any]:
+def scaled_slope(name: str, v: Array | complex, x: Array) -> tuple[Any, Any]:
     """Where the asymptotic series of the derivative of a scaled function holds, and the derivative.
 
     The function is ``c x**(-1/2) sum(a_k / x**k)`` with ``a_k / a_(k-1)`` equal to ``(2k-1)**2 - 4
@@ -123,7 +124,7 @@ def scaled_slope(name: str, v: Any, x: Any) -> tuple[Any, Any]:
     return is_far, total * ew.power(inverse, 1.5) * scale
 
 
-def _first_of_order_one(name: str, x: np.ndarray) -> Any:
+def _first_of_order_one(name: str, x: np.ndarray) -> Array:
     """``C_1' = C_0 - C_1 / x``, which is quicker and as exact: it is 1/2 at 0."""
     below, own = _value(name, 0, x), _value(name, 1, x)
     is_regular = (x != 0) & np.isfinite(own)
@@ -131,7 +132,7 @@ def _first_of_order_one(name: str, x: np.ndarray) -> Any:
     return below - np.where(x == 0, own.dtype.type(0.5), ratio)
 
 
-def _of_one_order(name: str, sign: int, k: int, v: float, x: np.ndarray) -> Any:
+def _of_one_order(name: str, sign: int, k: int, v: float, x: np.ndarray) -> Array:
     """The sum for one order; of integers, those of ``n`` and ``-n`` are taken together."""
     if k == 1 and v == 1 and name in _FINITE_AT_ZERO and x.dtype.kind == "f":
         return _first_of_order_one(name, x)
@@ -148,7 +149,7 @@ def _of_one_order(name: str, sign: int, k: int, v: float, x: np.ndarray) -> Any:
     return total
 
 
-def _of_orders(name: str, sign: int, k: np.ndarray, v: np.ndarray, x: np.ndarray) -> Any:
+def _of_orders(name: str, sign: int, k: np.ndarray, v: np.ndarray, x: np.ndarray) -> Array:
     """The sum for arrays of orders, of which some may have less terms than others."""
     total: Any = 0.0
     for j in range(int(np.max(k, initial=0)) + 1):
@@ -162,7 +163,7 @@ def _of_orders(name: str, sign: int, k: np.ndarray, v: np.ndarray, x: np.ndarray
     return total
 
 
-def _at_pole(k: Any, v: Any) -> Any:
+def _at_pole(k: object, v: Array) -> Any:
     """The derivative of order ``k`` of ``yv`` at 0, where the sum has infinities of both signs."""
     is_mirrored = (v < 0) & (v == np.floor(v))  # (-1)**v times that of -v
     sign = np.where((k + np.where(is_mirrored, v, 0)) % 2 == 0, -1.0, 1.0)
@@ -204,7 +205,7 @@ def _derivative(
     """
     own = f"{name}_derivative"
 
-    def partial(t: Any, k: Any, v: Any, x: Any, y: Any) -> Any:
+    def partial(t: Array, k: int, v: Array | complex, x: Array, y: Array | None) -> Any:
         slope = get()(k + 1, v, x)
         return t * (slope if rate is None else slope + rate(x, y))
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array, Operand
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import user_function
 from functrans.primitives.special.family import common_dtype, special_primitive
@@ -26,7 +27,7 @@ from functrans.primitives.structural import cast
 ArrayFunction = Callable[..., Any]
 
 
-def gamma_density(a: Any, x: Any) -> Any:
+def gamma_density(a: Array, x: Array) -> Array:
     """``x**(a-1) exp(-x) / gamma(a)`` of positive ``x``."""
     dtype = common_dtype(a, x)
     a, x = cast(a, dtype), cast(x, dtype)
@@ -46,7 +47,7 @@ def _solved(
     """
 
     def partial(position: int) -> Callable[..., Any]:
-        def apply(t: Any, *operands: Any) -> Any:
+        def apply(t: Any, *operands: Operand | None) -> Any:
             *given, y = operands
             given[unknown] = y
             found = slopes(*given)
@@ -92,7 +93,7 @@ pdtrik_p: Primitive = _solved(
 _FAR_TERMS, _NEAR_TERMS = 6, 4
 
 
-def _kolmogorov_slope(x: Any) -> Any:
+def _kolmogorov_slope(x: Array) -> Array:
     """The derivative of ``2 sum((-1)**(k-1) exp(-2 k**2 x**2))``; near 0 of its theta transform."""
     is_far = x > 0.8
     far, near = ew.where(is_far, x, 1), ew.where(is_far | (x < 0.03), 0.5, x)

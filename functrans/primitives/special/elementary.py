@@ -14,6 +14,7 @@ from typing import Any
 
 from functrans.core.dispatch import dtype_of
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, imag, real
 from functrans.primitives.family import user_function
@@ -28,14 +29,14 @@ _ROOT_2_PI = math.sqrt(2 * math.pi)
 # the error function ------------------------------------------------------------------------------
 
 
-def _far_term(is_far: Any, x: Any, sign: float) -> Any:
+def _far_term(is_far: Array, x: Array, sign: float) -> Array:
     """``sum((3/2)_n (sign / x**2)**n) / x**2`` where it holds, for numbers far from 0."""
     inverse = 1 / ew.where(is_far, x, math.sqrt(FAR))
     z = inverse * inverse
     return z * far_series(z * sign)
 
 
-def _dawsn_slope(x: Any, y: Any) -> Any:
+def _dawsn_slope(x: Array, y: Array) -> Array:
     """The derivative ``1 - 2 x y``; its series where that cancels, about the real axis."""
     squared = real(x * x) if dtype_of(x).kind == "c" else x * x
     is_far = squared > FAR
@@ -43,7 +44,7 @@ def _dawsn_slope(x: Any, y: Any) -> Any:
     return ew.where(is_far, _far_term(is_far, x, 1.0) * -0.5, near)
 
 
-def _wofz_slope(x: Any, y: Any) -> Any:
+def _wofz_slope(x: Array, y: Array) -> Array:
     """The derivative ``2j / sqrt(pi) - 2 x y``; its series where that cancels, above the axis."""
     is_far = (imag(x) >= 0) & (real(x) * real(x) + imag(x) * imag(x) > FAR)
     near = 2j / _ROOT_PI - 2 * ew.where(is_far, 0, x) * ew.where(is_far, 0, y)
@@ -130,13 +131,13 @@ owens_t: ArrayFunction = user_function(owens_t_p, "Owen's T function.")
 # are 0.
 
 
-def _quotient(a: Any, b: Any) -> Any:
+def _quotient(a: Array | complex, b: Array) -> Any:
     """``a / b``, and 0 where both are."""
     are_zero = (a == 0) & (b == 0)
     return ew.where(are_zero, 0, a / ew.where(are_zero, 1, b))
 
 
-def _times_log(a: Any, log: Any) -> Any:
+def _times_log(a: Array, log: Array) -> Array:
     """``a * log``, and 0 where ``a`` is and the logarithm is a number."""
     return ew.where((a == 0) & ~ew.isnan(log), 0, a * log)
 
@@ -148,7 +149,7 @@ logit_p: Primitive = special_primitive(
 )
 
 
-def _beside(b: Any, t: Any) -> Any:
+def _beside(b: Array | complex, t: Array | complex) -> Any:
     """``b``, complex if the result is, as its tangents tell: SciPy takes that logarithm."""
     return b + 0j if dtype_of(t).kind == "c" and dtype_of(b).kind != "c" else b
 
@@ -209,7 +210,7 @@ _FAR_EXPONENT = 40.0
 _OVERFLOW = 800.0  # exp of it is infinite
 
 
-def _exprel_slope(x: Any) -> Any:
+def _exprel_slope(x: Array) -> Array:
     """The derivative of ``exprel``; far out in exponentials, for which SciPy's loop has no end."""
     is_far, is_end = absolute(x) > _FAR_EXPONENT, x > _OVERFLOW
     near = hyp1f1(2.0, 3.0, ew.where(is_far, 0, x)) * 0.5
@@ -228,7 +229,7 @@ def log1p_ratio_slope(x: Any) -> Any:
     return ew.where(is_near, near, (1 / (1 + far) - ew.log1p(far) / far) / far)
 
 
-def _boxcox_slope(log: Any, power: Any) -> Any:
+def _boxcox_slope(log: Array, power: Array) -> Array:
     """The derivative in ``power`` of ``expm1(power * log) / power``; its limit at ``-inf``."""
     is_end = log == -math.inf
     inner = ew.where(is_end, 0, log)
@@ -236,7 +237,7 @@ def _boxcox_slope(log: Any, power: Any) -> Any:
     return ew.where(is_end, limit, inner * inner * _exprel_slope(inner * power))
 
 
-def _inverse_slopes(y: Any, x: Any, power: Any) -> tuple[Any, Any]:
+def _inverse_slopes(y: Array | complex, x: Any, power: Any) -> tuple[Any, Any]:
     """The derivatives of ``(1 + power * y)**(1 / power) = x`` in ``y`` and in ``power``."""
     # Where it overflows for small powers, so do all derivatives: no difference of infinities.
     is_over = ew.isinf(x) & (power >= 0) & (power < 0.5)
@@ -300,7 +301,7 @@ cotdg_p: Primitive = special_primitive(
 )
 
 
-def _quantile_rate(p: Any, power: Any) -> Any:
+def _quantile_rate(p: Array, power: Array) -> Array:
     """The derivative of Tukey's quantile function, ``p**(power-1) + (1-p)**(power-1)``."""
     return ew.power(p, power - 1) + ew.power(1 - p, power - 1)
 

@@ -22,6 +22,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import aval_of
 from functrans.core.lowering import Expansion
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.primitives.family import broadcast_shapes, elementwise_primitive, promoted_dtype
 from functrans.primitives.structural import cast
@@ -76,7 +77,7 @@ def refused_derivative(name: str, position: int, what: str = "") -> Callable[...
       what: what the operand is, for the message.
     """
 
-    def partial(*operands: Any) -> Any:
+    def partial(*operands: Array | None) -> Any:
         extra = f" ({what})" if what else ""
         raise NonDifferentiableError(
             f"{name} has no derivative in its {_ORDINALS[position]} operand{extra}; hold that "
@@ -187,7 +188,7 @@ def special_primitive(
         result = call(*arrays)
         return np.asarray(result if output is None else result[output], dtype)[()]
 
-    def expanded(*operands: Any) -> tuple[Any, ...]:
+    def expanded(*operands: Array) -> tuple[Any, ...]:
         dtype = common_dtype(*operands)
         return (expansion(*[cast(x, dtype) for x in operands]),)  # type: ignore[misc]  # it is used with one only
 

@@ -24,6 +24,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import aval_of, dtype_of
 from functrans.core.lowering import Expansion
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import imag, real
 from functrans.primitives.family import (
@@ -66,7 +67,7 @@ _ROOT_HALF = math.sqrt(0.5)
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of float32, float64 and wider arrays as one of all plain operands."""
 
-    def plain(*operands: Any) -> Any:
+    def plain(*operands: Array | complex) -> Any:
         for x in operands:
             if type(x) is not np.ndarray or x.dtype not in _DIRECT:
                 break
@@ -83,7 +84,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 def _scipy(name: str) -> Callable[..., Any]:
     """A function of ``scipy.special``."""
 
-    def function(*operands: Any) -> Any:
+    def function(*operands: Array) -> Any:
         if any(x.dtype.kind == "c" for x in operands):
             raise TypeError(f"{name}: not defined for complex numbers")
         return routine(name)(*operands)
@@ -139,7 +140,7 @@ def _one(
       **options: as in ``family``.
     """
 
-    def expanded(x: Any) -> tuple[Any, ...]:
+    def expanded(x: Array) -> tuple[Any, ...]:
         return (expansion(x if keeps_integers else cast(x, floating(dtype_of(x)))),)  # type: ignore[misc]  # it is used with one only
 
     return elementwise_primitive(
@@ -156,7 +157,7 @@ def _one(
 
 def _of_scipy(
     name: str,
-    partials: Any,
+    partials: tuple[Any, ...],
     saves: tuple[str, ...],
     routine: str = "",
     *,
@@ -179,7 +180,7 @@ def _of_scipy(
 # activations -------------------------------------------------------------------------------------
 
 
-def _plain_sigmoid(x: Any) -> Any:
+def _plain_sigmoid(x: Array) -> Array:
     if np.iscomplexobj(x):
         return 1 / (1 + np.exp(-x))
     with np.errstate(under="ignore"):
@@ -187,12 +188,12 @@ def _plain_sigmoid(x: Any) -> Any:
         return np.where(x >= 0, 1, e) / (1 + e)
 
 
-def _plain_log_sigmoid(x: Any) -> Any:
+def _plain_log_sigmoid(x: Array) -> Array:
     with np.errstate(under="ignore"):
         return np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x)))
 
 
-def _plain_softplus(x: Any) -> Any:
+def _plain_softplus(x: Array) -> Array:
     with np.errstate(under="ignore"):
         return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
 
@@ -200,13 +201,13 @@ def _plain_softplus(x: Any) -> Any:
 def _exactly(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is computed step by step in the dtype of the result, halves too."""
 
-    def plain(x: Any) -> Any:
+    def plain(x: Array | complex) -> Any:
         return function(np.asarray(x, floating(np.result_type(x))))
 
     return plain
 
 
-def _plain_sigmoid_slope(x: Any, y: Any) -> Any:
+def _plain_sigmoid_slope(x: Array, y: Array) -> Array:
     x, y = ew.met(x, y)
     slope = np.asarray(1 - y)
     if slope.size and not slope.item(slope.argmin()) >= ew.NEAR_LIMIT:  # or NaN
@@ -215,7 +216,7 @@ def _plain_sigmoid_slope(x: Any, y: Any) -> Any:
     return (y * slope)[()]
 
 
-def _plain_sigmoid_tilt(x: Any, y: Any) -> Any:
+def _plain_sigmoid_tilt(x: Array, y: Array) -> Array:
     x, y = ew.met(x, y)
     return np.where(np.abs(x) < ew.NEAR_LIMIT, -np.tanh(x * 0.5), 1 - 2 * y)[()]
 
@@ -247,7 +248,7 @@ sigmoid_tilt: ArrayFunction = user_function(
 )
 
 
-def _sigmoid_rate(x: Any, y: Any) -> Any:
+def _sigmoid_rate(x: Array, y: Array) -> Array:
     if dtype_of(y).kind == "c":
         return y * (1 - y)
     return sigmoid_slope(cast(x, dtype_of(y)), y)
@@ -313,7 +314,7 @@ FAR = 100.0
 """Squares above which the series of ``far_series`` holds to rounding; below, differences do."""
 
 
-def far_series(z: Any) -> Any:
+def far_series(z: Array) -> Array:
     """The asymptotic series ``sum((3/2)_n z**n)`` for ``|z| <= 1 / 100`` (DLMF 7.12.1).
 
     Far from 0, derivatives of scaled error functions are small differences of large numbers; they
@@ -325,7 +326,7 @@ def far_series(z: Any) -> Any:
     return total
 
 
-def erfcx_slope(x: Any, y: Any) -> Any:
+def erfcx_slope(x: Array, y: Array) -> Array:
     """The derivative of ``erfcx``: ``2 x y - 2 / sqrt(pi)``; its series where that cancels."""
     if dtype_of(x).kind == "c":
         half_plane = real(x) >= 0
@@ -345,7 +346,7 @@ _FAR_LEFT = -200.0
 """Left of it, three steps of the continued fraction of Mills' ratio hold to rounding."""
 
 
-def _log_ndtr_slope(x: Any, y: Any) -> Any:
+def _log_ndtr_slope(x: Array, y: Array) -> Array:
     """The density over the distribution function; left of 0 by ``erfcx``, without overflow.
 
     Far out by Laplace's continued fraction (DLMF 7.9.1), of which no derivative overflows.
@@ -360,7 +361,7 @@ def _log_ndtr_slope(x: Any, y: Any) -> Any:
     return ew.where(is_left, ew.where(is_far, far, left), right)
 
 
-def inverse_bell(x: Any, y: Any) -> Any:
+def inverse_bell(x: Array, y: Array) -> Array:
     """``exp(y * y)`` for ``erfc(y) = x``; ``erfcx(y) / x`` where the square would lose digits."""
     is_right = x < 1
     tail, size = ew.where(is_right, x, 2 - x), ew.where(is_right, y, -y)
@@ -412,7 +413,7 @@ log_ndtr: ArrayFunction = user_function(log_ndtr_p, "``log(ndtr(x))`` without un
 # gamma functions ---------------------------------------------------------------------------------
 
 
-def _plain_lgamma(x: Any) -> Any:
+def _plain_lgamma(x: Array) -> Array:
     """SciPy's ``gammaln``, without its overflow for subnormal numbers."""
     if x.dtype.kind == "c":
         raise TypeError("lgamma: not defined for complex numbers")
@@ -430,7 +431,7 @@ lgamma_p: Primitive = _one(
 )
 
 
-def _plain_digamma(x: Any) -> Any:
+def _plain_digamma(x: Array) -> Array:
     """SciPy's ``psi``; left of 0 by reflection, for which SciPy rounds the distance to the pole."""
     if x.dtype.kind == "c":
         raise TypeError("digamma: not defined for complex numbers")
@@ -477,7 +478,7 @@ zeta_ss_p: Primitive = special_primitive(
 )
 
 
-def _density(a: Any, x: Any) -> Any:
+def _density(a: Array | complex, x: Array) -> Array:
     """The derivative of the lower incomplete gamma ratio in ``x``: ``x**(a-1) exp(-x) / gamma(a)``.
 
     At 0 it is 0, 1 or infinite, as ``a`` is above, at or below 1; at infinity 0. ``a`` is converted
@@ -504,19 +505,19 @@ gammaincc_p: Primitive = _of_scipy(
 )
 
 
-def _density_slope(a: Any, x: Any) -> tuple[Any, Any]:
+def _density_slope(a: Array, x: Array) -> tuple[Any, Any]:
     """The density, and the derivative of its logarithm in ``a``; the density is 0 at its ends."""
     is_end = (x == 0) | (x == math.inf)
     inner = ew.where(is_end, 1, x)
     return ew.where(is_end, 0, _density(a, inner)), ew.log(inner) - digamma(a)
 
 
-def _density_a(t: Any, a: Any, x: Any) -> Any:
+def _density_a(t: Array, a: Array, x: Array) -> Array:
     density, slope = _density_slope(a, x)
     return t * (density * slope)
 
 
-def _density_aa(t: Any, a: Any, x: Any) -> Any:
+def _density_aa(t: object, a: Array, x: Array) -> Any:
     density, slope = _density_slope(a, x)
     return t * (density * (slope * slope - zeta(2.0, a)))
 
@@ -573,10 +574,10 @@ gammainc_aa: ArrayFunction = user_function(
 # higher derivatives; the second kind is singular at 0 and has that (DLMF 10.6.2, 10.29.2).
 
 
-def _whole(name: str, kind: str, order: int, partial: Any, saves: str) -> Primitive:
+def _whole(name: str, kind: str, order: int, partial: Callable[..., Any], saves: str) -> Primitive:
     """A Bessel function of a whole order, at infinity its limit; ``kind`` is that of any order."""
 
-    def function(x: Any) -> Any:
+    def function(x: Array) -> Any:
         if x.dtype.kind == "c":
             raise TypeError(f"{name}: not defined for complex numbers")
         return with_limits(kind, order, x, routine(name)(x))
@@ -592,24 +593,24 @@ def _whole(name: str, kind: str, order: int, partial: Any, saves: str) -> Primit
     )
 
 
-def _i0e_slope(x: Any, y: Any) -> Any:
+def _i0e_slope(x: Array, y: Array) -> Array:
     is_far, slope = scaled_slope("ive", 0.0, x * ew.sign(x))
     return ew.where(is_far, ew.sign(x) * slope, i1e(x) - ew.sign(x) * y)
 
 
-def _i1e_slope(x: Any, y: Any) -> Any:
+def _i1e_slope(x: Array, y: Array) -> Array:
     is_far, slope = scaled_slope("ive", 1.0, x * ew.sign(x))
     return ew.where(is_far, slope, ive_derivative(1, 1, x) - ew.sign(x) * y)
 
 
-def _k0e_slope(x: Any, y: Any) -> Any:
+def _k0e_slope(x: Array, y: Array) -> Array:
     is_far, slope = scaled_slope("kve", 0.0, x)
     return ew.where(
         is_far, slope, ew.where(x == 0, -y, y - k1e(x))
     )  # not a difference of infinities
 
 
-def _k1e_slope(x: Any, y: Any) -> Any:
+def _k1e_slope(x: Array, y: Array) -> Array:
     is_far, slope = scaled_slope("kve", 1.0, x)
     near = ew.where(is_far, 1, x)
     return ew.where(is_far, slope, y * ((near - 1) / near) - k0e(x))

@@ -16,6 +16,7 @@ import numpy as np
 
 from functrans.core.dispatch import dtype_of
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import user_function
 from functrans.primitives.special.family import (
@@ -33,7 +34,7 @@ ArrayFunction = Callable[..., Any]
 _LOG_BOUND = 80.0  # exp of it is finite in float32
 
 
-def psi(x: Any) -> Any:
+def psi(x: Array) -> Array:
     """The derivative of the logarithm of gamma, complex numbers too."""
     return complex_digamma(x) if dtype_of(x).kind == "c" else digamma(x)
 
@@ -41,7 +42,7 @@ def psi(x: Any) -> Any:
 # gamma -------------------------------------------------------------------------------------------
 
 
-def _rgamma_slope(x: Any, y: Any) -> Any:
+def _rgamma_slope(x: Array, y: Array) -> Any:
     """The derivative of ``1 / gamma(x)``, which is finite at the poles of gamma.
 
     Left of 1/2 by reflection: ``rgamma(x) = gamma(1 - x) sin(pi x) / pi``.
@@ -56,7 +57,7 @@ def _rgamma_slope(x: Any, y: Any) -> Any:
     return ew.where(is_left, left, right)
 
 
-def _poch_slopes(a: Any, b: Any, y: Any) -> tuple[Any, Any]:
+def _poch_slopes(a: Any, b: Any, y: Array | complex) -> tuple[Any, Any]:
     """The derivatives of ``poch(a, b)``, also where ``a`` is a pole of gamma.
 
     Where it is 0 they are those of ``gamma(a + b) rgamma(a)``. Where ``a`` and ``a + b`` are both
@@ -76,7 +77,7 @@ def _poch_slopes(a: Any, b: Any, y: Any) -> tuple[Any, Any]:
     )
 
 
-def _binom_slopes(a: Any, b: Any, y: Any) -> tuple[Any, Any]:
+def _binom_slopes(a: Array | complex, b: Array | complex, y: Array) -> tuple[Any, Any]:
     """The derivatives of ``binom(a, b)``; where it is 0, by the reciprocals of gamma, at its poles.
 
     ``binom(a, b) = gamma(a + 1) rgamma(b + 1) rgamma(a - b + 1)``.
@@ -194,7 +195,7 @@ _DIGAMMA_TERMS = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 
 _SHIFTED = 8  # from here on these are enough
 
 
-def _rise(q: Any, h: Any) -> Any:
+def _rise(q: Array, h: Array) -> Array:
     """``digamma(q + h) - digamma(q)`` of positive numbers, a sum of positive terms and small ones.
 
     Term by term a difference: of ``-1 / (q + k)`` to shift ``q`` (DLMF 5.5.2), then of the
@@ -219,7 +220,7 @@ def _rise(q: Any, h: Any) -> Any:
     return total
 
 
-def _digamma_rise(q: Any, h: Any) -> Any:
+def _digamma_rise(q: Array, h: Array) -> Array:
     """By the difference where a number is not positive."""
     is_regular = (q > 0) & (h > 0)
     rise = _rise(ew.where(is_regular, q, 1), ew.where(is_regular, h, 1))
@@ -227,7 +228,7 @@ def _digamma_rise(q: Any, h: Any) -> Any:
     return ew.where(is_regular, rise, digamma(end) - digamma(at))
 
 
-def _digamma_rise_plain(q: Any, h: Any) -> Any:
+def _digamma_rise_plain(q: Array, h: Array) -> Array:
     """By the difference too where little of it cancels, since that is quicker in NumPy."""
     q, h = np.broadcast_arrays(q, h)
     psi = routine("psi")
@@ -250,7 +251,7 @@ digamma_rise_p: Primitive = special_primitive(
 digamma_rise: ArrayFunction = user_function(digamma_rise_p, "``digamma(q + h) - digamma(q)``.")
 
 
-def _log_slopes(a: Any, b: Any) -> tuple[Any, Any]:
+def _log_slopes(a: Array | complex, b: Array | complex) -> tuple[Any, Any]:
     """The derivatives of ``log(beta(a, b))``, exact also where one is much larger."""
     dtype = common_dtype(a, b)
     a, b = cast(a, dtype), cast(b, dtype)
@@ -272,7 +273,7 @@ betaln_p: Primitive = special_primitive(
 )
 
 
-def beta_density(a: Any, b: Any, x: Any) -> Any:
+def beta_density(a: Array | complex, b: Array | complex, x: Array) -> Array:
     """The derivative of the incomplete beta function: ``x**(a-1) (1-x)**(b-1) / beta(a, b)``.
 
     At the ends of the interval the powers are powers, which have their derivatives there.
@@ -286,32 +287,32 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
     return ew.where(is_end, ew.power(end, a - 1) * ew.power(1 - end, b - 1) * scale, value)
 
 
-def _inner(x: Any) -> tuple[Any, Any]:
+def _inner(x: Array) -> tuple[Any, Any]:
     """Whether a point is an end of [0, 1], and the point moved inside if it is."""
     is_end = (x <= 0) | (x >= 1)
     return is_end, ew.where(is_end, 0.5, x)
 
 
-def _scaled_density(factor: Any, a: Any, b: Any, x: Any) -> Any:
+def _scaled_density(factor: Callable[..., Any], a: Array, b: Array | complex, x: Array) -> Array:
     """The density times a factor; 0 at the ends, where the limit is."""
     is_end, inner = _inner(x)
     return ew.where(is_end, 0, beta_density(a, b, inner) * factor(inner))
 
 
-def _log_slope(of_first: bool, a: Any, b: Any) -> Callable[[Any], Any]:
+def _log_slope(of_first: bool, a: Array, b: Array | complex) -> Callable[[Any], Any]:
     """The derivative of the density's logarithm in a parameter, as a function of the point."""
 
-    def slope(x: Any) -> Any:
+    def slope(x: Array) -> Any:
         log = ew.log(x) if of_first else ew.log1p(-x)
         return log - _log_slopes(a, b)[0 if of_first else 1]
 
     return slope
 
 
-def _second(first: bool, second: bool, a: Any, b: Any) -> Callable[[Any], Any]:
+def _second(first: bool, second: bool, a: Array, b: Array) -> Callable[[Any], Any]:
     """The second derivative in parameters of the density, over the density."""
 
-    def factor(x: Any) -> Any:
+    def factor(x: Array) -> Any:
         bend = trigamma(a + b)
         if first == second:
             bend = bend - trigamma(a if first else b)
@@ -320,7 +321,7 @@ def _second(first: bool, second: bool, a: Any, b: Any) -> Callable[[Any], Any]:
     return factor
 
 
-def trigamma(x: Any) -> Any:
+def trigamma(x: Array | complex) -> Array:
     """The derivative of ``digamma``."""
     return zeta(2.0, x)
 
@@ -345,7 +346,9 @@ betaincc_p: Primitive = special_primitive(
 )
 
 
-def _of_order(name: str, partials: tuple[Any, Any], saves: str, number: int, factor: Any) -> Any:
+def _of_order(
+    name: str, partials: tuple[Any, Any], saves: str, number: int, factor: Callable[..., Any]
+) -> Primitive:
     """A derivative of the incomplete beta function in its parameters."""
     return special_primitive(
         name,
@@ -402,7 +405,7 @@ betainc_bb: ArrayFunction = user_function(betainc_bb_p, f"{_DOC}: twice in the s
 # Of F(p, x) = y: x_y = 1 / F_x and x_p = -F_p / F_x.
 
 
-def _gamma_rate(a: Any, x: Any) -> Any:
+def _gamma_rate(a: Array, x: Array) -> Array:
     """``1 / density`` of the gamma distribution; 1 at 0 of the exponential one."""
     dtype = common_dtype(a, x)
     a, x = cast(a, dtype), cast(x, dtype)
@@ -410,14 +413,14 @@ def _gamma_rate(a: Any, x: Any) -> Any:
     return ew.exp(x + lgamma(a) - (a - 1) * ew.log(ew.where(is_edge, 1, x)))
 
 
-def _gamma_inverse_a(a: Any, x: Any) -> Any:
+def _gamma_inverse_a(a: Array, x: Array) -> Array:
     """The derivative of the inverse in the parameter; 0 at the ends."""
     is_end = (x <= 0) | ew.isinf(x)
     inner = ew.where(is_end, 1, x)
     return ew.where(is_end, 0, -gammainc_a(a, inner) * _gamma_rate(a, inner))
 
 
-def _beta_inverse(derivative: ArrayFunction, a: Any, b: Any, x: Any) -> Any:
+def _beta_inverse(derivative: ArrayFunction, a: Array, b: Array, x: Array) -> Array:
     is_end, inner = _inner(x)
     return ew.where(is_end, 0, -derivative(a, b, inner) / beta_density(a, b, inner))
 

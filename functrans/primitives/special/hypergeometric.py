@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, real
 from functrans.primitives.family import user_function
@@ -84,13 +85,13 @@ wright_bessel: ArrayFunction = user_function(
 # integrals of elementary functions ---------------------------------------------------------------
 
 
-def _next_lower(a: Any, x: Any, y: Any) -> Any:
+def _next_lower(a: Array | complex, x: Array, y: Array) -> Array:
     """``expn(a - 1, x)``; of order 0 by the recurrence of DLMF 8.19.12."""
     is_zero = a == 0
     return ew.where(is_zero, (ew.exp(-x) + y) / x, expn(ew.where(is_zero, 1, a) - 1, x))
 
 
-def sine_ratio(x: Any) -> Any:
+def sine_ratio(x: Array) -> Array:
     """``sin(x) / x``, 1 at 0 and 0 at infinity."""
     is_near, is_end = absolute(x) < 0.25, ew.isinf(x)
     far = ew.where(is_near | is_end, 1, x)
@@ -98,7 +99,7 @@ def sine_ratio(x: Any) -> Any:
     return ew.where(is_near, _ratio_series(is_near, x, -1.0), outer)
 
 
-def _sinh_ratio(x: Any) -> Any:
+def _sinh_ratio(x: Array) -> Array:
     """``sinh(x) / x``, 1 at 0; far out in exponentials, which do not meet as infinities."""
     is_near = absolute(x) < 1
     far = ew.where(is_near, 1, x)
@@ -106,7 +107,7 @@ def _sinh_ratio(x: Any) -> Any:
     return ew.where(is_near, _ratio_series(is_near, x, 1.0), outer)
 
 
-def _ratio_series(is_near: Any, x: Any, sign: float) -> Any:
+def _ratio_series(is_near: Array, x: Array, sign: float) -> Array:
     """``sin(x) / x`` or ``sinh(x) / x`` near 0 by its series, so that its derivatives hold."""
     near = ew.where(is_near, x, 0)
     inner = near * near * sign
@@ -116,7 +117,7 @@ def _ratio_series(is_near: Any, x: Any, sign: float) -> Any:
     return series
 
 
-def _cosine_over(x: Any) -> Any:
+def _cosine_over(x: Array) -> Array:
     """``cos(x) / x``, 0 at infinity; at 0 the pole alone, whose derivatives are infinite."""
     is_zero, is_end = x == 0, ew.isinf(x)
     inner = ew.where(is_zero | is_end, 1, x)
@@ -124,7 +125,7 @@ def _cosine_over(x: Any) -> Any:
     return ew.where(is_zero, pole, ew.where(is_end, 0, ew.cos(inner) / inner))
 
 
-def _spence_slope(x: Any) -> Any:
+def _spence_slope(x: Array) -> Array:
     """``log(x) / (1 - x)``, -1 at 1; at 0 the logarithm alone, whose derivative is infinite."""
     is_near, is_zero = absolute(x - 1) < 0.4, x == 0
     near = hyp2f1(1.0, 1.0, 2.0, 1 - ew.where(is_near, x, 1))
@@ -144,7 +145,7 @@ exp1_p: Primitive = special_primitive(
 )
 
 
-def _exp_over_slope(x: Any, y: Any) -> Any:
+def _exp_over_slope(x: Array, y: Array) -> Array:
     finite = ew.where(ew.isinf(x), 2, x)
     return y * ((finite - 1) / finite)
 
@@ -196,7 +197,7 @@ lambertw_p: Primitive = special_primitive(
 )
 
 
-def _wrightomega_slope(y: Any) -> Any:
+def _wrightomega_slope(y: Array) -> Array:
     """``y / (1 + y)``; right of 1 by the inverse, so that the next order does not cancel."""
     is_right = real(y) > 1
     right = 1 / (1 + 1 / ew.where(is_right, y, 1))
@@ -232,7 +233,7 @@ def _complex_step(name: str, position: int) -> Callable[..., Any]:
     At 0 it is infinite, since these integrals vary there as a root or a logarithm; at infinity 0.
     """
 
-    def derivative(*operands: Any) -> Any:
+    def derivative(*operands: Array) -> Any:
         moved = [x.astype(np.complex128) for x in operands]
         # The step is small against the operand.
         is_zero, is_infinite = operands[position] == 0, np.isinf(operands[position])
@@ -258,7 +259,7 @@ def _stepped(name: str, of: str, position: int, count: int) -> Primitive:
     )
 
 
-def _rc_slopes(x: Any, y: Any, value: Any) -> tuple[Any, Any]:
+def _rc_slopes(x: Array | complex, y: Any, value: Array) -> tuple[Any, Any]:
     """The derivatives of ``elliprc(x, y)`` (by way of ``elliprd`` where ``y`` is positive)."""
     is_regular = y > 0
     inner = ew.where(is_regular, y, 1)
@@ -312,7 +313,7 @@ elliprg_p: Primitive = special_primitive(
 )
 
 
-def _rg_slope(x: Any, y: Any, z: Any) -> Any:
+def _rg_slope(x: Array | complex, y: Array | complex, z: Array) -> Array:
     """The derivative of ``elliprg`` in ``z``: from its integral, ``t / (t+z) = 1 - z / (t+z)``."""
     rest = elliprd(x, y, ew.where(z == 0, 1, z)) * z  # 0 at 0, where ``elliprd`` is infinite
     return elliprf(x, y, z) * 0.25 - rest * (1 / 12)
@@ -355,14 +356,14 @@ elliprj_p: ArrayFunction = user_function(elliprj_p_p, "The derivative of ``ellip
 # E_m = -s**3 / 6 RD(c**2, 1 - m s**2, 1).
 
 
-def _within_period(phi: Any) -> tuple[Any, Any, Any]:
+def _within_period(phi: Array | complex) -> tuple[Any, Any, Any]:
     """The number of half periods in an angle, and sine and cosine of what is left of it."""
     turns = ew.rint(phi * (1 / math.pi))
     rest = phi - turns * math.pi
     return turns, ew.sin(rest), ew.cos(rest)
 
 
-def _first_kind_slope(phi: Any, m: Any) -> Any:
+def _first_kind_slope(phi: Array | complex, m: Array) -> Array:
     turns, s, c = _within_period(phi)
     partial = s * s * s * elliprd(c * c, 1.0, 1 - m * (s * s))
     # The complete integral is infinite for m = 1: it is left out, not multiplied by 0.
@@ -370,7 +371,7 @@ def _first_kind_slope(phi: Any, m: Any) -> Any:
     return (partial + 2 * turns * whole) * (1 / 6)
 
 
-def _second_kind_slope(phi: Any, m: Any) -> Any:
+def _second_kind_slope(phi: Array | complex, m: Array) -> Array:
     turns, s, c = _within_period(phi)
     partial = s * s * s * elliprd(c * c, 1 - m * (s * s), 1.0)
     whole = elliprd(0.0, 1 - ew.where(turns == 0, 0, m), 1.0)
@@ -406,17 +407,19 @@ ellipeinc_p: Primitive = special_primitive(
 # Jacobi's functions: the amplitude ph has u = F(ph, m), so that ph_u = dn and ph_m = -F_m dn.
 
 
-def _amplitude_slope(u: Any, m: Any) -> Any:
+def _amplitude_slope(u: Array | complex, m: Array) -> Array:
     return -_first_kind_slope(ellipj_ph(u, m), m) * ellipj_dn(u, m)
 
 
-def _delta_slope(u: Any, m: Any, dn: Any) -> Any:
+def _delta_slope(u: Array | complex, m: Array, dn: Array) -> Array:
     """The derivative in ``m`` of ``dn = sqrt(1 - m sn**2)``."""
     sn, cn = ellipj_sn(u, m), ellipj_cn(u, m)
     return (sn * sn + 2 * m * sn * cn * _amplitude_slope(u, m)) / (-2 * dn)
 
 
-def _jacobi(name: str, output: int, of_u: Any, of_m: Any) -> Primitive:
+def _jacobi(
+    name: str, output: int, of_u: Callable[..., Any], of_m: Callable[..., Any]
+) -> Primitive:
     return special_primitive(
         name,
         (lambda t, a, b, y: t * of_u(a, b), lambda t, a, b, y: t * of_m(a, b, y)),

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import user_function
 from functrans.primitives.special.family import (
@@ -34,7 +35,7 @@ ArrayFunction = Callable[..., Any]
 # polynomials -------------------------------------------------------------------------------------
 
 
-def _lowered(n: Any, value: Callable[[Any], Any]) -> Any:
+def _lowered(n: int, value: Callable[[Any], Any]) -> Array:
     """A function of the degree below, 0 for degree 0."""
     is_constant = n == 0
     return ew.where(is_constant, 0, value(ew.where(is_constant, 1, n) - 1))
@@ -128,7 +129,7 @@ eval_hermitenorm: ArrayFunction = user_function(
 # associated Legendre functions -------------------------------------------------------------------
 
 
-def _lpmv_slope(m: Any, v: Any, x: Any, y: Any) -> Any:
+def _lpmv_slope(m: Any, v: Array, x: Any, y: Array) -> Array:
     """DLMF 14.10.5: ``(1 - x**2) P' = (v + m) P_{v-1} - v x P_v``; at the ends ``_at_ends``."""
     is_end = (x * x == 1) & (m >= 0)
     inner = ew.where(is_end, 0, x)
@@ -136,7 +137,7 @@ def _lpmv_slope(m: Any, v: Any, x: Any, y: Any) -> Any:
     return ew.where(is_end, _lpmv_slope_at_ends(m, v, ew.where(is_end, x, 1)), slope)
 
 
-def _lpmv_slope_at_ends(m: Any, v: Any, x: Any) -> Any:
+def _lpmv_slope_at_ends(m: Array | complex, v: Array, x: Array) -> Array:
     """The derivative by Jacobi's polynomials, of orders from 0 on, which holds at the ends too.
 
     ``P = c (1 - x**2)**(m/2) J_{v-m}^{(m, m)}(x)`` with ``c = (-1/2)**m (v+1)_m`` (DLMF 14.3.21,
@@ -148,7 +149,7 @@ def _lpmv_slope_at_ends(m: Any, v: Any, x: Any) -> Any:
     is_integer = ew.floor(v) == v
     scale = ew.power(-0.5, m) * ew.where(is_integer & (v < m), 0, poch(v + 1, m))
 
-    def jacobi(order: Any) -> Any:
+    def jacobi(order: Array | complex) -> Array:
         degree = v - order
         is_none = is_integer & (degree < 0)
         value = eval_jacobi(ew.where(is_none, 0, degree), order, order, x)
@@ -161,7 +162,7 @@ def _lpmv_slope_at_ends(m: Any, v: Any, x: Any) -> Any:
     return scale * (flat * next_one - ew.where(own == 0, 0, steep * own))
 
 
-def _sph_legendre_slope(n: Any, m: Any, theta: Any) -> Any:
+def _sph_legendre_slope(n: Array, m: Array, theta: Any) -> Array:
     """The derivative in the angle by the neighbouring orders, which holds at the poles too.
 
     With Condon and Shortley's phase: ``(c(m) p(m + 1) - c(-m) p(m - 1)) / 2`` where ``c(m)**2`` is
@@ -175,7 +176,7 @@ def _sph_legendre_slope(n: Any, m: Any, theta: Any) -> Any:
     return (up * higher - down * lower) * 0.5
 
 
-def _plain_sph_legendre(n: Any, m: Any, theta: Any) -> Any:
+def _plain_sph_legendre(n: Array, m: Array, theta: Any) -> Array:
     shape = np.broadcast_shapes(n.shape, m.shape, theta.shape)
     if 0 in shape:
         return np.zeros(shape, theta.dtype)
@@ -214,7 +215,7 @@ sph_legendre_p: ArrayFunction = user_function(
 # Student's distribution --------------------------------------------------------------------------
 
 
-def student_density(df: Any, x: Any) -> Any:
+def student_density(df: Array | complex, x: Array | complex) -> Array:
     """The density ``(1 + x**2 / df)**(-(df + 1) / 2) / (sqrt(df) beta(df / 2, 1 / 2))``."""
     dtype = common_dtype(df, x)
     df, x = cast(df, dtype), cast(x, dtype)
@@ -222,7 +223,7 @@ def student_density(df: Any, x: Any) -> Any:
     return ew.exp(exponent - betaln(df * 0.5, 0.5)) / ew.sqrt(df)
 
 
-def student_df(df: Any, x: Any) -> Any:
+def student_df(df: Array, x: Array | complex) -> Array:
     """The derivative of the distribution function in the degrees of freedom.
 
     For positive ``x`` it is ``1 - I_z(df/2, 1/2) / 2`` of ``z = df / (df + x**2)``; and

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.values import Array
 from functrans.primitives.special.family import routine
 
 _EPS = 1e-16
@@ -31,7 +32,7 @@ _MOST_TERMS = 1_000_000
 # incomplete gamma --------------------------------------------------------------------------------
 
 
-def _gamma_series(a: Any, x: Any) -> tuple[Any, Any]:
+def _gamma_series(a: Array, x: Array) -> tuple[Any, Any]:
     """First and second logarithmic derivative in ``a`` of ``sum(x**n / ((a+1) ... (a+n)))``."""
     term = np.ones_like(a)
     first = np.zeros_like(a)  # of the logarithm of the term
@@ -52,20 +53,20 @@ def _gamma_series(a: Any, x: Any) -> tuple[Any, Any]:
     return ratio, bend / total - ratio * ratio
 
 
-def _multiply(u: Any, v: Any) -> Any:
+def _multiply(u: Array, v: Array) -> Array:
     """Product of ``(value, first, second derivative)``."""
     return np.stack(
         (u[0] * v[0], u[1] * v[0] + u[0] * v[1], u[2] * v[0] + 2 * u[1] * v[1] + u[0] * v[2])
     )
 
 
-def _invert(u: Any) -> Any:
+def _invert(u: Array) -> Array:
     """Reciprocal of ``(value, first, second derivative)``."""
     r = 1 / np.where(u[0] == 0, _TINY, u[0])
     return np.stack((r, -u[1] * r * r, (2 * u[1] * u[1] * r - u[2]) * r * r))
 
 
-def _gamma_fraction(a: Any, x: Any) -> tuple[Any, Any]:
+def _gamma_fraction(a: Array, x: Array) -> tuple[Any, Any]:
     """First and second logarithmic derivative in ``a`` of the continued fraction of DLMF 8.9.2.
 
     Lentz's method in Steed's form, on value and derivatives; where ``a`` is an integer the fraction
@@ -97,7 +98,7 @@ def _gamma_fraction(a: Any, x: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def _gamma_at_zero(x: Any) -> tuple[Any, Any]:
+def _gamma_at_zero(x: Array) -> tuple[Any, Any]:
     """First and second derivative of the lower ratio in its parameter at 0, from the right.
 
     The upper one is ``gamma(a, x) / gamma(a) = (a + euler a**2 + ...) gamma(a, x)``, and
@@ -117,7 +118,7 @@ def _gamma_at_zero(x: Any) -> tuple[Any, Any]:
     return first, second
 
 
-def gammainc_derivatives(a: Any, x: Any) -> tuple[Any, Any]:
+def gammainc_derivatives(a: Array, x: Array) -> tuple[Any, Any]:
     """First and second derivative of the lower incomplete gamma ratio in its parameter.
 
     Args:
@@ -171,7 +172,7 @@ def _product(u: Any, v: Any) -> Any:
     return w
 
 
-def _reciprocal(u: Any) -> Any:
+def _reciprocal(u: Array) -> Array:
     """Reciprocal of a value with its derivatives in two variables."""
     r = 1 / np.where(u[0] == 0, _TINY, u[0])
     w = u * -(r * r)
@@ -183,7 +184,7 @@ def _reciprocal(u: Any) -> Any:
     return w
 
 
-def _logarithm(u: Any) -> Any:
+def _logarithm(u: Array) -> Array:
     """Derivatives of the logarithm of a value with derivatives: 1, 2, 11, 12, 22."""
     first, second = u[1] / u[0], u[2] / u[0]
     return np.stack((
@@ -192,7 +193,7 @@ def _logarithm(u: Any) -> Any:
     ))  # fmt: skip
 
 
-def _beta_fraction(a: Any, b: Any, x: Any, added: Any) -> Any:
+def _beta_fraction(a: Array, b: Array, x: Array, added: Array) -> Array:
     """Logarithmic derivatives of the continued fraction of DLMF 8.17.22: a, b, aa, ab, bb.
 
     Args:
@@ -280,7 +281,9 @@ def betainc_derivatives(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any, Any
     return tuple(row.reshape(shape) for row in out)
 
 
-def _beta_lower(a: Any, b: Any, x: Any, log_x: Any, log_1x: Any, rest: Any = None) -> Any:
+def _beta_lower(
+    a: Array, b: Array, x: Array, log_x: Array, log_1x: Array, rest: Array | None = None
+) -> Array:
     """The derivatives where ``x`` is below the mean; ``rest`` is ``1 - x``, where that is exact."""
     psi, zeta = routine("psi"), routine("zeta")
     value = routine("betainc")(a, b, x) if rest is None else routine("betaincc")(b, a, rest)
@@ -317,7 +320,7 @@ _BERNOULLI = tuple(
 )  # fmt: skip
 
 
-def hurwitz_derivatives(s: Any, q: Any) -> tuple[Any, Any]:
+def hurwitz_derivatives(s: Any, q: Array) -> tuple[Any, Any]:
     """First and second derivative of Hurwitz's zeta function in its exponent.
 
     By Euler and Maclaurin's formula, which holds for exponents above -20; close to and above 1 and
@@ -358,7 +361,7 @@ def hurwitz_derivatives(s: Any, q: Any) -> tuple[Any, Any]:
     return _with_ends(s, q, first, second)
 
 
-def _with_ends(s: Any, q: Any, first: Any, second: Any) -> tuple[Any, Any]:
+def _with_ends(s: Any, q: Array, first: Array, second: Array) -> tuple[Any, Any]:
     """The derivatives of Hurwitz's function, at its pole and at infinity their limits.
 
     Those are the limits for ``1 / (s - 1)`` and for ``q**-s``.
@@ -375,7 +378,7 @@ _SHIFTED = 10  # from here on Euler and Maclaurin's formula converges to roundin
 _FAR = 0.1  # of the shift: steps from here on do not cancel
 
 
-def zeta_decrease(s: Any, q: Any, h: Any) -> Any:
+def zeta_decrease(s: Any, q: Array, h: Array) -> Array:
     """``zeta(s, q) - zeta(s, q + h)``, the sum of ``(q+k)**-s - (q+h+k)**-s``, for small steps too.
 
     Args:
@@ -394,10 +397,10 @@ def zeta_decrease(s: Any, q: Any, h: Any) -> Any:
     return total
 
 
-def _near_decrease(s: Any, q: Any, h: Any) -> Any:
+def _near_decrease(s: Any, q: Array, h: Array) -> Array:
     """By Euler and Maclaurin's formula, each of its powers as a difference."""
 
-    def decrease(p: Any, at: Any) -> Any:
+    def decrease(p: Array, at: Array) -> Array:
         return -np.expm1(-p * np.log1p(h / at)) * at**-p
 
     total = np.zeros_like(q)

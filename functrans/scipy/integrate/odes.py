@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import functrans.numpy as fnp
 from functrans import pytrees as tree
@@ -32,6 +33,7 @@ from functrans.core.boundary import boundary, warn
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.jitted.forks import forked
 from functrans.passes.evaluate import evaluate
@@ -64,7 +66,7 @@ _ADJOINTS = ("discrete", "backsolve")
 # arguments --------------------------------------------------------------------------------------
 
 
-def _array(who: str, what: str, value: Any, ndim: int) -> Any:
+def _array(who: str, what: str, value: Any, ndim: int) -> Array:
     """An array of numbers of a certain rank."""
     array = fnp.asarray(value)
     if len(shape_of(array)) != ndim:
@@ -72,7 +74,7 @@ def _array(who: str, what: str, value: Any, ndim: int) -> Any:
     return array
 
 
-def _inexact(x: Any) -> Any:
+def _inexact(x: Array) -> Any:
     """An array in a floating dtype."""
     x = fnp.asarray(x)
     return x if dtype_of(x).kind in "fc" else x.astype(np.float64)
@@ -91,7 +93,7 @@ def _have_values(operands: Sequence[Any]) -> bool:
     return all(not isinstance(x, Tracer) or plain_value(x) is not None for x in operands)
 
 
-def _check_direction(who: str, times: Any) -> None:
+def _check_direction(who: str, times: ArrayLike) -> None:
     """Refuse times that go back and forth, where they are known."""
     if isinstance(times, Tracer):
         return
@@ -112,7 +114,9 @@ class _Problem:
       operands: what the right-hand side refers to, then the leaves of its arguments.
     """
 
-    def __init__(self, who: str, fun: Any, start: Any, y0: Any, args: tuple[Any, ...]) -> None:
+    def __init__(
+        self, who: str, fun: Any, start: ArrayLike, y0: Any, args: tuple[Any, ...]
+    ) -> None:
         self.who = f"{who}: {name_of(fun)}"
         leaves, self.treedef = tree.flatten(y0)
         self.paths = tree.key_paths(y0, "y0")
@@ -124,7 +128,7 @@ class _Problem:
         self.y = self._vector(leaves)
         self.start = fnp.asarray(start).astype(_real_dtype(self.dtype))
 
-        def vector_fun(t: Any, y: Any, args: Any) -> Any:
+        def vector_fun(t: Array, y: Array, args: Any) -> Array:
             return self._slope(fun(t, self.state(y), *args))
 
         fun = forked(fun, self.who, is_pure=True)
@@ -137,14 +141,14 @@ class _Problem:
         self.operands = [*body.captured, *values[2:]]
         self.n_captured = len(body.captured)
 
-    def _vector(self, leaves: Sequence[Any]) -> Any:
+    def _vector(self, leaves: Sequence[Any]) -> Array:
         if len(leaves) == 1:
             return fnp.reshape(leaves[0], (-1,)).astype(self.dtype)
         if not leaves:
             return fnp.zeros(0, self.dtype)
         return fnp.concatenate([fnp.reshape(leaf, (-1,)).astype(self.dtype) for leaf in leaves])
 
-    def state(self, y: Any) -> Any:
+    def state(self, y: Array) -> Any:
         """The state of a vector ``[n]``, or states of ``[m, n]``, in the user's structure."""
         lead = shape_of(y)[:-1]
         if len(self.shapes) == 1:
@@ -156,7 +160,7 @@ class _Problem:
             position += size
         return tree.unflatten(self.treedef, leaves)
 
-    def _slope(self, value: Any) -> Any:
+    def _slope(self, value: ArrayLike) -> Any:
         """The vector of what the right-hand side returns."""
         if self.treedef is tree.LEAF and isinstance(value, (list, tuple)):
             value = fnp.stack([fnp.asarray(part) for part in value]) if value else fnp.zeros(0)
@@ -185,7 +189,7 @@ class _Problem:
         fixed = [None if flag else value for value, flag in zip(values, varies, strict=True)]
         n = self.n_captured
 
-        def slope(t: Any, y: Any, *params: Any) -> Any:
+        def slope(t: ArrayLike, y: ArrayLike, *params: Any) -> Any:
             given = iter(params)
             own = [next(given) if f else x for x, f in zip(fixed, varies, strict=True)]
             return evaluate(self.jaxpr, [*own[:n], t, y, *own[n:]])[0]
@@ -196,8 +200,8 @@ class _Problem:
 def _solve(
     problem: _Problem,
     method: Method,
-    times: Any,
-    bound: Any,
+    times: Array,
+    bound: Array,
     settings: dict[str, Any],
     n_rows: int | None,
 ) -> tuple[Any, Any, Any, Any]:
@@ -221,7 +225,7 @@ def _solve(
     operands = [problem.y, problem.start, times, bound, *sizes, *problem.operands]
     first = 4 + len(sizes)
 
-    def run(*values: Any) -> list[Any]:
+    def run(*values: ArrayLike) -> list[Any]:
         y, start, times, bound, rtol, atol, max_step, *rest = values
         options = Options(
             Tolerances(rtol, atol),
@@ -252,8 +256,8 @@ def _solve(
 def _settings(
     who: str,
     rtol: Any,
-    atol: Any,
-    max_step: Any,
+    atol: object,
+    max_step: object,
     first_step: Any,
     max_steps: Any,
     checkpoints: Any,
@@ -294,7 +298,7 @@ def _settings(
     }
 
 
-def _method(who: str, name: Any) -> Method:
+def _method(who: str, name: str) -> Method:
     """A method by name."""
     table = methods()
     if name in table:
@@ -310,14 +314,14 @@ def _method(who: str, name: Any) -> Method:
 def odeint(
     func: Callable[..., Any],
     y0: Any,
-    t: Any,
+    t: object,
     *parameters: Any,
     args: tuple[Any, ...] | None = None,
-    rtol: Any = 1.4e-8,
-    atol: Any = 1.4e-8,
-    mxstep: Any = np.inf,
-    hmax: Any = np.inf,
-    h0: Any = None,
+    rtol: object = 1.4e-8,
+    atol: object = 1.4e-8,
+    mxstep: object = np.inf,
+    hmax: object = np.inf,
+    h0: object = None,
     tfirst: bool = False,
     method: str = "RK45",
     adjoint: str = "discrete",
@@ -386,7 +390,7 @@ def odeint(
     if type(y0) is list and y0 and all(map(_is_number, y0)):
         y0 = fnp.stack([fnp.asarray(part) for part in y0])
 
-    def fun(t: Any, y: Any, *own: Any) -> Any:
+    def fun(t: object, y: Any, *own: object) -> Any:
         return func(t, y, *own) if tfirst else func(y, t, *own)
 
     fun.__name__ = name_of(func)
@@ -410,7 +414,7 @@ def _further_arguments(func: Callable[..., Any]) -> int | None:
     return sum(p.kind in kinds and p.default is p.empty for p in parameters) - 2
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     """Whether a value is one number, traced or not."""
     return tree.structure(value) is tree.LEAF and shape_of(value) == ()
 
@@ -437,9 +441,9 @@ def solve_ivp(
     vectorized: bool = False,
     args: tuple[Any, ...] | None = None,
     *,
-    rtol: Any = 1e-3,
-    atol: Any = 1e-6,
-    max_step: Any = np.inf,
+    rtol: object = 1e-3,
+    atol: object = 1e-6,
+    max_step: object = np.inf,
     first_step: Any = None,
     max_steps: int | None = None,
     adjoint: str = "discrete",
@@ -679,7 +683,7 @@ def _with_events(
     )
 
 
-def _check_inside(times: Any, start: Any, bound: Any) -> None:
+def _check_inside(times: Array, start: Array, bound: Array) -> None:
     """Refuse output times outside of the interval, where they are known."""
     if not _is_plain([times, start, bound]) or not np.size(times):
         return

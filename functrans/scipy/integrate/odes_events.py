@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import functrans.numpy as fnp
 from functrans import pytrees as tree
@@ -28,6 +29,7 @@ from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.ownership import own_array
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.jitted.forks import forked
 from functrans.numpy.common import is_known, value_of
@@ -70,7 +72,7 @@ class Occurrence:
     time: Any
 
 
-def prepare(events: Any) -> tuple[Event, ...]:
+def prepare(events: object) -> tuple[Event, ...]:
     """Events with their attributes ``terminal`` and ``direction``.
 
     Args:
@@ -99,7 +101,7 @@ def prepare(events: Any) -> tuple[Event, ...]:
     return tuple(found)
 
 
-def plain_values(values: Any) -> Any:
+def plain_values(values: object) -> Any:
     """A pytree of the plain arrays behind traced ones.
 
     Raises:
@@ -108,7 +110,7 @@ def plain_values(values: Any) -> Any:
     return tree.map(lambda x: _known("solve_ivp", x) if isinstance(x, Tracer) else x, values)
 
 
-def _known(who: str, x: Any) -> Any:
+def _known(who: str, x: ArrayLike) -> Any:
     """The plain value of an array."""
     if not is_known(x):
         raise UnsupportedOperationError(
@@ -122,7 +124,7 @@ def _known(who: str, x: Any) -> Any:
     return value_of(x)
 
 
-def _value(event: Event, t: Any, y: Any, args: Sequence[Any]) -> Any:
+def _value(event: Event, t: object, y: ArrayLike, args: Sequence[Any]) -> Any:
     """The value of an event in the precision of the time."""
     value = fnp.asarray(event.function(t, y, *args))
     if shape_of(value) not in ((), (1,)):
@@ -199,7 +201,7 @@ def _crosses(g: float, g_new: float, direction: float) -> bool:
 
 def _search(
     event: Event, args: Sequence[Any], sol: OdeSolution, low: Any, high: Any, g: float, g_new: float
-) -> Any:
+) -> Array:
     """The time of an event within a step: plain, in the precision of times.
 
     The values at both ends are those that have a change of sign; the polynomial may differ from the
@@ -226,8 +228,8 @@ def with_derivatives(
     found: Sequence[Occurrence],
     between: Callable[[int], OdeSolution],
     n: int,
-    times_dtype: Any,
-    states_dtype: Any,
+    times_dtype: object,
+    states_dtype: object,
 ) -> tuple[list[Any], list[Any]]:
     """Times and states of events as functions of all that the solution depends on.
 
@@ -256,13 +258,13 @@ def with_derivatives(
     )
 
 
-def _root(event: Event, args: Sequence[Any], sol: OdeSolution, time: Any) -> Any:
+def _root(event: Event, args: Sequence[Any], sol: OdeSolution, time: object) -> Any:
     """A time that has been found, with the derivatives of the implicit function."""
 
-    def condition(t: Any) -> Any:
+    def condition(t: object) -> Any:
         return _value(event, t, sol(t), args)
 
-    def divided(matvec: Callable[[Any], Any], b: Any) -> Any:
+    def divided(matvec: Callable[[Any], Any], b: ArrayLike) -> Any:
         return b / matvec(np.ones((), dtype_of(b)))
 
     call = implicit_diff(condition, solve=divided, symmetric=True, traceable=True, tol=None)

@@ -32,6 +32,7 @@ from functrans.control.checkpoint import checkpoint
 from functrans.control.custom_rules import custom_jvp, stop_gradient
 from functrans.control.scanning import scan, while_loop
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.scipy.integrate.odes_methods import (
     Method,
     Slope,
@@ -68,7 +69,14 @@ class Options:
 
 
 def first_step_size(
-    slope: Slope, t: Any, y: Any, f: Any, bound: Any, sign: Any, order: int, options: Options
+    slope: Slope,
+    t: Any,
+    y: Any,
+    f: Any,
+    bound: Any,
+    sign: Any,
+    order: int,
+    options: Options,
 ) -> Any:
     """A first step size from the sizes of the solution, its slope and its curvature."""
     scale = options.tolerances.atol + fnp.abs(y) * options.tolerances.rtol
@@ -238,7 +246,7 @@ def integrate(
     return values, state[4], state[5][0], state[6]
 
 
-def _chosen(now: Any, h: Any, new: Any, t_after: Any, error: Any) -> Any:
+def _chosen(now: Array, h: Any, new: Any, t_after: Any, error: Array) -> tuple[Array, ...]:
     """The state after an attempt: as before where it is rejected."""
     t, y, _, *_ = now
     after = (t_after, *new[:2], t, h, y, new[2])

@@ -21,11 +21,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import functrans.numpy as fnp
 from functrans.control.branches import cond
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.primitives.linalg.solve import linear_solve, lu_factor
 from functrans.transforms.forward import jvp
 from functrans.transforms.jacobian import jacfwd
@@ -102,7 +104,7 @@ def interpolate(y: Any, dense: Any, is_nested: Any, x: Any) -> Any:
 # explicit Runge-Kutta ---------------------------------------------------------------------------
 
 
-def _stages(slope: Slope, t: Any, y: Any, h: Any, f: Any, a: Any, c: Any) -> list[Any]:
+def _stages(slope: Slope, t: Array, y: Array, h: Array, f: Any, a: Array, c: Array) -> list[Any]:
     """The slopes of an explicit method."""
     slopes = [f]
     for row, node in zip(a[1:], c[1:], strict=True):
@@ -114,7 +116,13 @@ def _explicit(name: str, table: Any) -> Method:
     """An explicit method with a polynomial of powers (RK23, RK45)."""
 
     def step(
-        slope: Slope, t: Any, y: Any, h: Any, f: Any, tolerances: Tolerances, wants_dense: Any
+        slope: Slope,
+        t: Array,
+        y: Array,
+        h: Array,
+        f: ArrayLike,
+        tolerances: Tolerances,
+        wants_dense: ArrayLike,
     ) -> tuple[Any, Any, Any, Any]:
         slopes = _stages(slope, t, y, h, f, table.A, table.C)
         y_new = y + h * combination(table.B, slopes)
@@ -134,7 +142,7 @@ def _dop853(table: Any) -> Method:
     n_more, n_slopes = len(table.A_EXTRA), int(table.n_stages) + 1
 
     def step(
-        slope: Slope, t: Any, y: Any, h: Any, f: Any, tolerances: Tolerances, wants_dense: Any
+        slope: Slope, t: Any, y: Any, h: Any, f: Any, tolerances: Tolerances, wants_dense: object
     ) -> tuple[Any, Any, Any, Any]:
         slopes = _stages(slope, t, y, h, f, table.A, table.C)
         y_new = y + h * combination(table.B, slopes)
@@ -142,7 +150,7 @@ def _dop853(table: Any) -> Method:
         slopes.append(f_new)
         assert len(slopes) == n_slopes
 
-        def between() -> Any:
+        def between() -> Array:
             own = list(slopes)
             for row, node in zip(table.A_EXTRA, table.C_EXTRA, strict=True):
                 own.append(slope(t + float(node) * h, y + h * combination(row, own)))
@@ -198,7 +206,7 @@ _DENSE = (
 
 
 def _rodas_step(
-    slope: Slope, t: Any, y: Any, h: Any, f: Any, tolerances: Tolerances, wants_dense: Any
+    slope: Slope, t: Any, y: Any, h: Any, f: Any, tolerances: Tolerances, wants_dense: object
 ) -> tuple[Any, Any, Any, Any]:
     """A step of Rodas: six linear systems with one matrix, ``1 / (gamma h) - df/dy``.
 

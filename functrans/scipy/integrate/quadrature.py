@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.control.custom_rules import stop_gradient
@@ -30,6 +31,7 @@ from functrans.core.arguments import further_arguments
 from functrans.core.boundary import boundary, warn
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
 from functrans.jitted.forks import forked
 from functrans.numpy.common import layout_of
@@ -40,7 +42,7 @@ from functrans.transforms.vectorize import vmap
 # rules on samples -------------------------------------------------------------------------------
 
 
-def _samples(name: str, y: Any, x: Any, axis: int) -> tuple[Any, Any, int]:
+def _samples(name: str, y: ArrayLike, x: Any, axis: int) -> tuple[Any, Any, int]:
     """Samples with the axis last, widths of intervals (``None`` for equal ones), and the axis."""
     (y,) = floats(y)
     axis = normalize_axis(axis, len(shape_of(y)), "axis")
@@ -78,7 +80,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     return fnp.sum(means * (dx if widths is None else widths), axis=-1)
 
 
-def _started(out: Any, initial: Any, axis: int) -> Any:
+def _started(out: Array | None, initial: object, axis: int) -> Array:
     """Cumulative results with a first element, if one is given."""
     if initial is not None:
         shape = (*shape_of(out)[:-1], 1)
@@ -104,7 +106,7 @@ def cumulative_trapezoid(
     return _started(out, initial, own)
 
 
-def _quotient(x: Any, y: Any) -> Any:
+def _quotient(x: ArrayLike, y: ArrayLike) -> Any:
     """``x / y``, 0 where ``y`` is 0: two samples at one place."""
     if isinstance(y, (int, float)):
         return x / y if y else 0.0
@@ -300,7 +302,7 @@ def _substituted(
             return lambda t: function(t) * 0, 0.0, 1.0
         sign = 1.0 if low < high else -1.0
 
-        def folded(t: Any) -> Any:
+        def folded(t: Any) -> Array:
             x = (1 - t) / t
             return (function(x) + function(-x)) * (sign / (t * t))
 
@@ -317,7 +319,7 @@ def _substituted(
 
 
 def _substituted_later(
-    function: Callable[[Any], Any], a: Any, b: Any
+    function: Callable[[Any], Any], a: ArrayLike, b: ArrayLike
 ) -> tuple[Callable[[Any], Any], Any, Any]:
     """``_substituted`` of limits whose values are not known: which kind it is, is traced, too.
 
@@ -529,15 +531,15 @@ def quad(
     func: Callable[..., Any],
     a: Any,
     b: Any,
-    args: Any = (),
+    args: object = (),
     full_output: int = 0,
     epsabs: float = 1.49e-8,
     epsrel: float = 1.49e-8,
     limit: int = 50,
-    points: Any = None,
+    points: object = None,
     weight: str | None = None,
-    wvar: Any = None,
-    wopts: Any = None,
+    wvar: object = None,
+    wopts: object = None,
     maxp1: int = 50,
     limlst: int = 50,
     complex_func: bool = False,
@@ -618,12 +620,12 @@ def quad_vec(
     norm: str = "2",
     cache_size: float = 100e6,
     limit: int = 10000,
-    workers: Any = 1,
-    points: Any = None,
+    workers: object = 1,
+    points: object = None,
     quadrature: str | None = None,
     full_output: bool = False,
     *,
-    args: Any = (),
+    args: object = (),
 ) -> tuple[Any, ...]:
     """Integrate a function whose values are arrays, as ``scipy.integrate.quad_vec``.
 
@@ -698,7 +700,7 @@ def dblquad(
       the outer one.
     """
 
-    def bound(limit: Any, x: Any) -> Any:
+    def bound(limit: object, x: Any) -> Any:
         return limit(x) if callable(limit) else limit
 
     found: tuple[Any, Any] | None = _by_scipy(

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import pytrees as tree
 from functrans.core.arguments import check_callable, further_arguments
@@ -22,7 +23,9 @@ from functrans.flatten_util import ravel_pytree
 from functrans.scipy.optimize.objective import ScipyFunction, as_vector
 
 
-def flat_derivative(function: ScipyFunction, given: Callable[..., Any], args: Any) -> Any:
+def flat_derivative(
+    function: ScipyFunction, given: Callable[..., Any], args: Any
+) -> Callable[..., Any]:
     """A derivative that the caller gives for pytrees, on vectors."""
 
     @functools.wraps(given, updated=())
@@ -36,7 +39,7 @@ def flat_derivative(function: ScipyFunction, given: Callable[..., Any], args: An
     return derivative
 
 
-def flat_bounds(who: str, x0: Any, bounds: Any) -> Any:
+def flat_bounds(who: str, x0: object, bounds: Any) -> Any:
     """Bounds on the vector; a pair of pytrees like ``x0`` becomes SciPy's.
 
     Raises:
@@ -64,7 +67,9 @@ def flat_bounds(who: str, x0: Any, bounds: Any) -> Any:
     return bounds
 
 
-def flat_callback(function: ScipyFunction, callback: Callable[..., Any] | None) -> Any:
+def flat_callback(
+    function: ScipyFunction, callback: Callable[..., Any] | None
+) -> Callable[..., Any] | None:
     """A callback that is given pytrees, of the signature that SciPy looks for."""
     if callback is None:
         return None
@@ -79,7 +84,7 @@ def flat_callback(function: ScipyFunction, callback: Callable[..., Any] | None) 
 
         return by_result
 
-    def by_point(x: Any, *rest: Any) -> Any:
+    def by_point(x: Any, *rest: object) -> Any:
         return callback(function.unravel(x), *rest)
 
     return by_point
@@ -136,7 +141,7 @@ def flat_constraints(
 
 
 def _rows_of(function: ScipyFunction) -> Callable[[Any], np.ndarray]:
-    def rows(x: Any) -> np.ndarray:
+    def rows(x: ArrayLike) -> np.ndarray:
         return np.atleast_1d(function.fun(x))
 
     return rows

@@ -13,10 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.arguments import further_arguments
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
+from functrans.core.values import Array
 from functrans.jitted.jit import jit as jitted
 from functrans.scipy.optimize.arguments import (
     finished,
@@ -47,9 +49,9 @@ MAX_HESSIAN = 200
 @boundary
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: object,
     args: tuple[Any, ...] = (),
-    method: Any = None,
+    method: str | None = None,
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
@@ -136,7 +138,7 @@ def minimize(
     if callable(hessp):
         given_hessp = hessp
 
-        def hessp(x: Any, p: Any) -> Any:
+        def hessp(x: Any, p: object) -> Any:
             result = given_hessp(function.unravel(x), function.unravel(p), *args)
             return function.ravel(result)
 
@@ -170,7 +172,7 @@ def minimize(
 
 
 def _dense_of(function: ScipyFunction) -> Callable[[Any], Any]:
-    def dense(x: Any) -> Any:
+    def dense(x: ArrayLike) -> Any:
         matrix = function.hess(x)
         return matrix.toarray() if hasattr(matrix, "toarray") else matrix
 
@@ -224,7 +226,7 @@ def _of_number(who: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a vector of one number."""
     fun = traced_form(who, fun)
 
-    def of_vector(x: Any, *args: Any) -> Any:
+    def of_vector(x: Array, *args: Any) -> Array:
         return fun(x[0], *args)
 
     return of_vector
@@ -236,7 +238,7 @@ def root(
     x0: Any,
     args: tuple[Any, ...] = (),
     method: str = "hybr",
-    jac: Any = None,
+    jac: object = None,
     tol: float | None = None,
     callback: Callable[..., Any] | None = None,
     options: dict[str, Any] | None = None,
@@ -301,7 +303,7 @@ def root(
     return finished(who, function, result)
 
 
-def _with_args(fun: Callable[..., Any], args: tuple[Any, ...], x: Any) -> Any:
+def _with_args(fun: Callable[..., Any], args: tuple[Any, ...], x: ArrayLike) -> Array:
     return fun(x, *args)
 
 
@@ -311,7 +313,7 @@ def root_scalar(
     args: tuple[Any, ...] = (),
     method: str | None = None,
     bracket: Any = None,
-    fprime: Any = None,
+    fprime: object = None,
     fprime2: Any = None,
     x0: Any = None,
     x1: Any = None,

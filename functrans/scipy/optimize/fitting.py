@@ -27,14 +27,14 @@ from functrans.scipy.optimize.objective import ScipyFunction, refuse_traced
 def least_squares(
     fun: Callable[..., Any],
     x0: Any,
-    jac: Any = None,
+    jac: object = None,
     bounds: Any = (-np.inf, np.inf),
     method: str = "trf",
     ftol: float | None = 1e-8,
     xtol: float | None = 1e-8,
     gtol: float | None = 1e-8,
     x_scale: Any = None,
-    loss: Any = "linear",
+    loss: str = "linear",
     f_scale: float = 1.0,
     diff_step: Any = None,
     tr_solver: str | None = None,
@@ -137,7 +137,7 @@ def curve_fit(
     full_output: bool = False,
     nan_policy: str | None = None,
     jit: bool = True,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Any:
     """Fit a function to data: ``scipy.optimize.curve_fit`` with the exact Jacobian.
 

@@ -15,6 +15,7 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import pytrees as tree
 from functrans.control.closures import make_template
@@ -24,6 +25,7 @@ from functrans.core.caching import Recent
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
 from functrans.flatten_util import ravel_pytree
 from functrans.jitted.jit import jit as jitted
@@ -36,7 +38,7 @@ Unravel = Callable[[Any], Any]
 _FLOAT64 = np.dtype(np.float64)
 
 
-def refuse_traced(who: str, *values: Any) -> None:
+def refuse_traced(who: str, *values: object) -> None:
     """Refuse traced values: SciPy's solvers are no operations that can be traced.
 
     Functions among the values are looked into.
@@ -85,11 +87,11 @@ def as_vector(x0: Any) -> Any:
     return x0
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: ArrayLike) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def _identity(x: Any) -> Any:
+def _identity(x: ArrayLike) -> Any:
     return x
 
 
@@ -288,7 +290,7 @@ class ScipyFunction:
                 self.nhev += 1
             return np.array(memo[key])
 
-    def constraint(self, lb: Any, ub: Any, keep_feasible: Any = False) -> Any:
+    def constraint(self, lb: Any, ub: Any, keep_feasible: bool = False) -> Any:
         """``lb <= f(x) <= ub`` as ``scipy.optimize.NonlinearConstraint``, with exact derivatives.
 
         Args:
@@ -314,7 +316,7 @@ class ScipyFunction:
     def _as_rows(self, jac: Any) -> Any:
         return jac if jac.ndim == 2 else jac.reshape(1, -1)
 
-    def _point(self, x: Any) -> tuple[np.ndarray, dict[Any, Any]]:
+    def _point(self, x: ArrayLike) -> tuple[np.ndarray, dict[Any, Any]]:
         """The point as an array of its own, and what is known there."""
         array = np.asarray(x)
         if array.dtype.kind == "c":
@@ -344,7 +346,7 @@ class ScipyFunction:
         self._keep_value(value, memo)
         self.nfev += 1
 
-    def _keep_value(self, value: Any, memo: dict[Any, Any]) -> None:
+    def _keep_value(self, value: Array, memo: dict[Any, Any]) -> None:
         self._is_scalar = np.ndim(value) == 0
         memo["value"] = float(value) if self._is_scalar else _real(self._label, value, self._jit)
 
@@ -392,7 +394,7 @@ class ScipyFunction:
     def _make(self, kind: str) -> Callable[..., Any]:
         flat = self._flat
 
-        def weighted(x: Any, v: Any) -> Any:
+        def weighted(x: ArrayLike, v: ArrayLike) -> Any:
             return np.sum(v * np.reshape(flat(x), -1))
 
         if self._sparse and kind in ("jac", "hess", "weighted"):
@@ -410,12 +412,12 @@ class ScipyFunction:
         return jitted(table[kind]) if self._jit else table[kind]
 
 
-def _own(value: Any) -> Any:
+def _own(value: Array) -> Any:
     """A memoised value for the caller to change."""
     return value if isinstance(value, float) else value.copy()
 
 
-def _real(label: str, value: Any, is_own: bool) -> Any:
+def _real(label: str, value: Array, is_own: bool) -> Any:
     """A result as float64, in memory of its own; sparse matrices stay so."""
     if is_own and type(value) is np.ndarray and value.dtype is _FLOAT64:
         return value  # of a compiled function, which gives its results away
@@ -429,7 +431,7 @@ def _real(label: str, value: Any, is_own: bool) -> Any:
 @boundary
 def as_scipy(
     f: Callable[..., Any],
-    x0: Any = None,
+    x0: object = None,
     args: tuple[Any, ...] = (),
     *,
     jit: bool = True,

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import pytrees as tree
 from functrans.control.scanning import while_loop
@@ -27,6 +28,7 @@ from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.ownership import own_array
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ConvergenceError
 from functrans.jitted.forks import forked
 from functrans.solvers.implicit import LinearSolver, implicit_diff
@@ -35,7 +37,7 @@ from functrans.transforms.jacobian import jacfwd
 from functrans.transforms.reverse import grad, value_and_grad
 
 
-def _flagged(who: str, x: Any, converged: Any, what: Callable[[], str]) -> Any:
+def _flagged(who: str, x: Array, converged: ArrayLike, what: Callable[[], str]) -> Any:
     """The result, or NaN where it has not converged."""
     if isinstance(converged, Tracer):
         flag: Any = converged
@@ -45,7 +47,7 @@ def _flagged(who: str, x: Any, converged: Any, what: Callable[[], str]) -> Any:
     return x
 
 
-def _loop(goes_on: Callable[[Any], Any], body: Callable[[Any], Any], state: Any) -> Any:
+def _loop(goes_on: Callable[[Any], Any], body: Callable[[Any], Any], state: object) -> Any:
     """A loop of Python on plain values, a ``while_loop`` on traced ones."""
     if any(isinstance(leaf, Tracer) for leaf in tree.leaves(state)):
         return while_loop(goes_on, body, state)
@@ -54,7 +56,7 @@ def _loop(goes_on: Callable[[Any], Any], body: Callable[[Any], Any], state: Any)
     return state
 
 
-def _floating(who: str, name: str, value: Any) -> Any:
+def _floating(who: str, name: str, value: ArrayLike) -> Any:
     """A start as an array."""
     dtype = dtype_of(value)
     if isinstance(value, int) or (dtype.kind in "iu" and not isinstance(value, Tracer)):
@@ -65,7 +67,7 @@ def _floating(who: str, name: str, value: Any) -> Any:
     return value if isinstance(value, Tracer) else np.asarray(value)
 
 
-def _resolution(*values: Any) -> float:
+def _resolution(*values: ArrayLike) -> float:
     """The least relative tolerance that is of use in the precision of some numbers."""
     return 4 * float(np.finfo(np.result_type(*map(dtype_of, values))).eps)
 
@@ -149,14 +151,14 @@ def newton(
 def _bracketed(
     name: str,
     f: Callable[..., Any],
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     args: tuple[Any, ...],
     xtol: float,
     rtol: float,
     maxiter: int,
     search: Callable[..., Any],
-) -> Any:
+) -> Array:
     """The root in a bracket, with its derivative."""
     who = f"{name} of {name_of(f)}"
     f = forked(traced_form(name, f), name, is_pure=True)
@@ -169,10 +171,10 @@ def _bracketed(
                 "ft.vmap for several"
             )
 
-    def solver(ends: Any, *own: Any) -> Any:
+    def solver(ends: Array, *own: ArrayLike) -> Array:
         low, high = ends
 
-        def value(x: Any) -> Any:
+        def value(x: ArrayLike) -> Any:
             return f(x, *own)
 
         f_low, f_high = value(low), value(high)
@@ -189,10 +191,10 @@ def _bracketed(
             "(maxiter) or a larger xtol",
         )  # fmt: skip
 
-    def condition(x: Any, *own: Any) -> Any:
+    def condition(x: ArrayLike, *own: ArrayLike) -> Any:
         return f(x, *own)
 
-    def divided(matvec: Callable[[Any], Any], b: Any) -> Any:
+    def divided(matvec: Callable[[Any], Any], b: ArrayLike) -> Array:
         return b / matvec(np.ones((), dtype_of(b)))
 
     call = implicit_diff(condition, solve=divided, symmetric=True, traceable=True, tol=None)(solver)
@@ -200,8 +202,15 @@ def _bracketed(
 
 
 def _bisection(
-    f: Any, low: Any, high: Any, f_low: Any, f_high: Any, xtol: Any, rtol: Any, maxiter: int
-) -> Any:
+    f: Callable[..., Any],
+    low: Any,
+    high: Any,
+    f_low: Any,
+    f_high: ArrayLike,
+    xtol: Array,
+    rtol: Array,
+    maxiter: int,
+) -> tuple[Array, ...]:
     def body(state: Any) -> Any:
         low, high, f_low, _, k = state
         middle = low + 0.5 * (high - low)
@@ -224,13 +233,13 @@ def _bisection(
     return middle, np.abs(high - low) <= xtol + rtol * np.abs(middle), k
 
 
-def _zero(x: Any) -> Any:
+def _zero(x: Array) -> Any:
     """An integer 0 that belongs to the trace of a value."""
     return (x != x).astype(np.int64) * 0
 
 
 def _brent(
-    f: Any, low: Any, high: Any, f_low: Any, f_high: Any, xtol: Any, rtol: Any, maxiter: int
+    f: Any, low: Any, high: Any, f_low: Any, f_high: Any, xtol: object, rtol: object, maxiter: int
 ) -> Any:
     """Brent, ch. 4, section 3.
 
@@ -424,7 +433,7 @@ def root_newton(
     return call(start.unravel(start.ravel(x0, "x0")), *args)
 
 
-def _newton_step(who: str, matrix: Any, f: Any) -> Any:
+def _newton_step(who: str, matrix: Array, f: Array) -> Any:
     """The solution of the linear system."""
     try:
         return np.linalg.solve(matrix, f)
@@ -439,7 +448,7 @@ def _size(vector: Any) -> Any:
     return np.sqrt(np.sum(vector * vector))
 
 
-def _backtrack(residual: Callable[[Any], Any], x: Any, f: Any, step: Any) -> Any:
+def _backtrack(residual: Callable[[Any], Any], x: Any, f: Array, step: Any) -> Any:
     """The first of halved steps that reduces the norm of the residual, or a very short one."""
     size = _size(f)
 
@@ -524,7 +533,7 @@ def minimize_bfgs(
         raise TypeError(f"minimize_bfgs: x0 is complex{here()}; make its parts two unknowns")
     limit = 200 * max(1, start.size) if maxiter is None else maxiter
 
-    def solver(x: Any, *own: Any) -> Any:
+    def solver(x: Any, *own: object) -> Any:
         space = Space(who, x, "x0")
 
         def both(v: Any) -> Any:
@@ -590,7 +599,7 @@ def _wolfe(both: Callable[[Any], Any], x: Any, value: Any, slope: Any, p: Any, t
     Overton, Nonsmooth optimization via quasi-Newton methods, Math. Program. 141 (2013), 135-163.
     """
 
-    def evaluate(t: Any, low: Any, high: Any, k: Any) -> Any:
+    def evaluate(t: Array, low: Array, high: Array, k: Array) -> Any:
         new, g = both(x + t * p)
         decreases = new <= value + 1e-4 * t * slope
         is_flat = np.sum(g * p) >= 0.9 * slope

@@ -13,6 +13,7 @@ from typing import Any
 from functrans.arrays.sparse import SparseArray as SparseArray
 from functrans.arrays.sparse import compressed
 from functrans.arrays.sparse import matmul as matmul
+from functrans.core.values import Array
 
 
 def csr_array(arrays: Any, shape: tuple[int, int] | None = None) -> SparseArray:
@@ -47,7 +48,7 @@ def csr_array(arrays: Any, shape: tuple[int, int] | None = None) -> SparseArray:
     return compressed(arrays, shape, "csr")
 
 
-def csc_array(arrays: Any, shape: tuple[int, int] | None = None) -> SparseArray:
+def csc_array(arrays: Array, shape: tuple[int, int] | None = None) -> SparseArray:
     """A matrix in compressed columns whose entries may be traced.
 
     Args:

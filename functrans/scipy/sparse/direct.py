@@ -12,10 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.arrays.sparse import SparseArray, as_sparse, is_sparse
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.primitives.complex_parts import complex_of, conjugate, imag, real
 from functrans.primitives.sparse.products import FLIPPED
@@ -36,7 +38,7 @@ def _square(name: str, matrix: Any) -> SparseArray:
     return a
 
 
-def _columns(name: str, a_shape: tuple[int, int], b: Any) -> tuple[Any, bool]:
+def _columns(name: str, a_shape: tuple[int, int], b: ArrayLike) -> tuple[Any, bool]:
     """Right-hand sides as ``[n, k]``, and whether it was one vector."""
     if is_sparse(b):
         raise UnsupportedOperationError(
@@ -58,7 +60,7 @@ def _floating(*dtypes: np.dtype) -> np.dtype:
     return dtype if dtype.kind in "fc" else np.dtype(np.float64)
 
 
-def spsolve(A: Any, b: Any) -> Any:
+def spsolve(A: Any, b: ArrayLike) -> Array:
     """Solve ``A @ x = b`` with a sparse matrix, as ``scipy.sparse.linalg.spsolve``.
 
     SciPy's SuperLU factorizes the matrix; derivatives in both modes use the same factors. Those of
@@ -134,7 +136,7 @@ class SparseLU:
             x = self._solved(columns, trans)
         return reshape(x, shape_of(x)[:-1]) if is_vector else x
 
-    def _solved(self, columns: Any, trans: str) -> Any:
+    def _solved(self, columns: ArrayLike, trans: str) -> Array:
         own = self._factor.dtype
         own_trans = trans if self._is_by_rows else FLIPPED[trans]
         if dtype_of(columns).kind == "c" and own.kind != "c":  # two real systems
@@ -145,7 +147,7 @@ class SparseLU:
         return factor_solve(self._factor, cast(columns, wanted), own_trans)
 
 
-def splu(A: Any, **options: Any) -> SparseLU:
+def splu(A: Any, **options: object) -> SparseLU:
     """Factorize a sparse matrix once, for many right-hand sides, as ``scipy.sparse.linalg.splu``.
 
     Args:

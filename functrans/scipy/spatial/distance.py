@@ -14,10 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.namespaces import listing as _listing
 from functrans.numpy.common import as_array
@@ -38,59 +40,59 @@ def _weighted(x: Any, w: Any) -> Any:
     return fnp.sum(x if w is None else x * w, axis=-1)
 
 
-def _sqeuclidean(a: Any, b: Any, w: Any = None) -> Any:
+def _sqeuclidean(a: Any, b: Any, w: Any = None) -> Array:
     return _weighted((a - b) ** 2, w)
 
 
-def _euclidean(a: Any, b: Any, w: Any = None) -> Any:
+def _euclidean(a: ArrayLike, b: ArrayLike, w: object = None) -> Array:
     return _root(_sqeuclidean(a, b, w))
 
 
-def _cityblock(a: Any, b: Any, w: Any = None) -> Any:
+def _cityblock(a: Any, b: Any, w: Any = None) -> Array:
     return _weighted(abs(a - b), w)
 
 
-def _minkowski(a: Any, b: Any, w: Any = None, p: float = 2) -> Any:
+def _minkowski(a: Any, b: Any, w: Any = None, p: float = 2) -> Array:
     if np.isinf(p):
         return _chebyshev(a, b)
     return _root(_weighted(_root(abs(a - b), p) if p < 1 else abs(a - b) ** p, w), 1.0 / p)
 
 
-def _chebyshev(a: Any, b: Any) -> Any:
+def _chebyshev(a: Any, b: Any) -> Array:
     return fnp.max(abs(a - b), axis=-1)
 
 
-def _canberra(a: Any, b: Any, w: Any = None) -> Any:
+def _canberra(a: Any, b: Any, w: Any = None) -> Array:
     size = abs(a) + abs(b)
     return _weighted(fnp.where(size > 0, abs(a - b) / fnp.where(size > 0, size, 1.0), 0.0), w)
 
 
-def _braycurtis(a: Any, b: Any, w: Any = None) -> Any:
+def _braycurtis(a: Any, b: Any, w: Any = None) -> Array:
     return _weighted(abs(a - b), w) / _weighted(abs(a + b), w)
 
 
-def _cosine(a: Any, b: Any, w: Any = None) -> Any:
+def _cosine(a: Any, b: Any, w: Any = None) -> Array:
     sizes = fnp.sqrt(_weighted(a * a, w)) * fnp.sqrt(_weighted(b * b, w))
     return 1.0 - _weighted(a * b, w) / sizes
 
 
-def _correlation(a: Any, b: Any, w: Any = None, centered: bool = True) -> Any:
+def _correlation(a: Any, b: Any, w: Any = None, centered: bool = True) -> Array:
     if centered:
         total = shape_of(a)[-1] if w is None else fnp.sum(w)
         a, b = (v - (_weighted(v, w) / total)[..., None] for v in (a, b))
     return _cosine(a, b, w)
 
 
-def _seuclidean(a: Any, b: Any, V: Any) -> Any:  # SciPy's name
+def _seuclidean(a: Any, b: Any, V: Any) -> Array:  # SciPy's name
     return _root(fnp.sum((a - b) ** 2 / V, axis=-1))
 
 
-def _mahalanobis(a: Any, b: Any, VI: Any) -> Any:  # SciPy's name
+def _mahalanobis(a: Any, b: Any, VI: Any) -> Array:  # SciPy's name
     gap = a - b
     return _root(fnp.sum((gap @ VI) * gap, axis=-1))
 
 
-def _jensenshannon(a: Any, b: Any, base: float | None = None) -> Any:
+def _jensenshannon(a: Any, b: Any, base: float | None = None) -> Array:
     a, b = (v / fnp.sum(v, axis=-1, keepdims=True) for v in (a, b))
     middle = 0.5 * (a + b)
     found = fnp.sum(rel_entr(a, middle) + rel_entr(b, middle), axis=-1) / 2.0
@@ -105,7 +107,7 @@ _METRICS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _metric(who: str, metric: Any) -> Callable[..., Any]:
+def _metric(who: str, metric: object) -> Callable[..., Any]:
     """The function of a metric."""
     found = _METRICS.get(str(metric).lower())
     if found is None:
@@ -116,7 +118,7 @@ def _metric(who: str, metric: Any) -> Callable[..., Any]:
     return found
 
 
-def _options(metric: Any, rows: Any, options: dict[str, Any]) -> dict[str, Any]:
+def _options(metric: object, rows: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Options of a metric, with those that SciPy computes of all vectors."""
     options = {key: value for key, value in options.items() if value is not None}
     name = str(metric).lower()
@@ -133,14 +135,21 @@ def _scipy() -> Any:
     return scipy.spatial.distance
 
 
-def _no_out(who: str, out: Any) -> None:
+def _no_out(who: str, out: Array | None) -> None:
     if out is not None:
         raise UnsupportedOperationError(
             f"{who} was asked to write traced distances into an array{here()}; use the result"
         )
 
 
-def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Any:
+def cdist(
+    XA: object,
+    XB: object,
+    metric: object = "euclidean",
+    *,
+    out: Array | None = None,
+    **kwargs: object,
+) -> Array:
     """Distances between the rows of two matrices, as ``scipy.spatial.distance.cdist``.
 
     Args:
@@ -174,7 +183,9 @@ def cdist(XA: Any, XB: Any, metric: Any = "euclidean", *, out: Any = None, **kwa
     return _metric("cdist", metric)(a[:, None, :], b[None, :, :], **options)
 
 
-def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) -> Any:
+def pdist(
+    X: ArrayLike, metric: object = "euclidean", *, out: Array | None = None, **kwargs: object
+) -> Array:
     """Distances between the rows of a matrix, as ``scipy.spatial.distance.pdist``.
 
     Args:
@@ -204,7 +215,7 @@ def pdist(X: Any, metric: Any = "euclidean", *, out: Any = None, **kwargs: Any) 
     return _metric("pdist", metric)(x[first], x[second], **_options(metric, x, kwargs))
 
 
-def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # SciPy's name
+def squareform(X: ArrayLike, force: str = "no", checks: bool = True) -> Array:  # SciPy's name
     """The distances of ``pdist`` as a symmetric matrix, or back.
 
     Args:
@@ -241,7 +252,7 @@ def squareform(X: Any, force: str = "no", checks: bool = True) -> Any:  # SciPy'
 def _of_two(name: str) -> Callable[..., Any]:
     metric = _METRICS[name]
 
-    def distance(u: Any, v: Any, *args: Any, **kwargs: Any) -> Any:
+    def distance(u: object, v: ArrayLike, *args: object, **kwargs: object) -> Any:
         if not has_tracer((u, v, *args, *kwargs.values())):
             return getattr(_scipy(), name)(u, v, *args, **kwargs)
         u, v = as_floating(as_array(u), as_array(v))

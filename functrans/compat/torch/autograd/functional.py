@@ -60,7 +60,7 @@ def _opened(inputs: Sequence[Any], create_graph: bool) -> _Tensors:
     )
 
 
-def _closed(values: Any, create_graph: bool) -> Any:
+def _closed(values: Tensor | tuple[Any, ...], create_graph: bool) -> Any:
     """Results, outside of the graph unless that was asked for."""
     if isinstance(values, tuple):
         return tuple([_closed(value, create_graph) for value in values])
@@ -109,7 +109,7 @@ def _gradients(
     )
 
 
-def _zeros(x: Any, *lead: int) -> Any:
+def _zeros(x: Any, *lead: int) -> Tensor:
     result = Tensor.of(np.zeros((*lead, *x.shape), x.dtype))
     result._follows = x._follows
     return result
@@ -173,7 +173,13 @@ def _constant(stage: str, i: int) -> str:
     )
 
 
-def _directions(v: Any, like: Sequence[Any], is_tuple: bool, who: str, missing: str) -> _Tensors:
+def _directions(
+    v: Tensor | tuple[Tensor, ...] | None,
+    like: Sequence[Any],
+    is_tuple: bool,
+    who: str,
+    missing: str,
+) -> _Tensors:
     """The given vectors; 1 where none is needed."""
     if v is None:
         if len(like) != 1 or math.prod(like[0].shape) != 1:
@@ -489,7 +495,7 @@ def jacobian(
         return _closed(_nested(blocks, is_tuple), create_graph)
 
 
-def _shaped(block: Any, out: Any, x: Any) -> Any:
+def _shaped(block: Any, out: Any, x: Any) -> Tensor:
     return named(structural.reshape(block, (*out.shape, *x.shape)), "View")
 
 
@@ -532,11 +538,11 @@ def _rows(out: Any, inputs: _Tensors, create_graph: bool, strict: bool, number: 
     ]
 
 
-def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Any:
+def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Tensor:
     """The Jacobian by forward mode."""
     given, is_in_tuple = _as_tuple(inputs, "inputs", "jacobian")
 
-    def checked(*args: Any) -> Any:
+    def checked(*args: Any) -> Tensor:
         result = func(*args)
         _as_tuple(result, _OUTPUTS, "jacobian")
         return result
@@ -583,7 +589,7 @@ def hessian(
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
     given, is_in_tuple = _as_tuple(inputs, "inputs", "hessian")
 
-    def single(*args: Any) -> Any:
+    def single(*args: Any) -> Tensor:
         result = func(*args)
         outputs, is_tuple = _as_tuple(result, _OUTPUTS, "hessian")
         _check_number(outputs, is_tuple, "hessian")

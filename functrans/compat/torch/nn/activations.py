@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods import reductions
@@ -22,6 +23,7 @@ from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.primitives import activations
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
@@ -60,76 +62,76 @@ def short_dtype(dtype: np.dtype) -> str:
 # the functions on arrays --------------------------------------------------------------------------
 
 
-def _relu(x: Any) -> Any:
+def _relu(x: Any) -> Array | Tensor:
     return ew.where(x <= 0, 0.0, x)  # NaN stays
 
 
-def _hardtanh(x: Any, *, low: float, high: float) -> Any:
+def _hardtanh(x: Any, *, low: float, high: float) -> Array:
     inside = (x > low) & (x < high)
     return ew.where(inside, x, stop_gradient(ew.clip(x, low, high)))
 
 
-def _leaky_relu(x: Any, *, slope: float) -> Any:
+def _leaky_relu(x: Any, *, slope: float) -> Array:
     return activations.leaky_relu(x, slope)
 
 
-def _elu(x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
+def _elu(x: Any, *, alpha: float, scale: float, input_scale: float) -> Array:
     return activations.elu(x, alpha, scale, input_scale)
 
 
-def _gelu(x: Any) -> Any:
+def _gelu(x: Any) -> Array | Tensor:
     return x * (0.5 * (1.0 + erf(x * math.sqrt(0.5))))
 
 
-def _gelu_tanh(x: Any) -> Any:
+def _gelu_tanh(x: Any) -> Array:
     return 0.5 * x * (1.0 + te.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
 
 
-def _silu(x: Any) -> Any:
+def _silu(x: Any) -> Array | Tensor:
     return x * te.sigmoid(x)
 
 
-def _mish(x: Any) -> Any:
+def _mish(x: Any) -> Array | Tensor:
     return x * te.tanh(softplus_of(x))
 
 
-def _softplus(x: Any, *, beta: float, threshold: float) -> Any:
+def _softplus(x: Any, *, beta: float, threshold: float) -> Array:
     scaled = x * beta
     return ew.where(scaled > threshold, x, te.softplus_below(scaled, threshold) / beta)
 
 
-def _softsign(x: Any) -> Any:
+def _softsign(x: Any) -> Array:
     return x / (1.0 + absolute(x))
 
 
-def _tanhshrink(x: Any) -> Any:
+def _tanhshrink(x: Any) -> Array:
     return x - te.tanh(x)
 
 
-def _hardsigmoid(x: Any) -> Any:
+def _hardsigmoid(x: Any) -> Array:
     inside = (x > -3.0) & (x < 3.0)
     line = x / 6.0 + 0.5
     return ew.where(inside, line, stop_gradient(ew.clip(line, 0.0, 1.0)))
 
 
-def _hardswish(x: Any) -> Any:
+def _hardswish(x: Any) -> Array:
     return ew.where(x <= -3.0, 0.0, ew.where(x >= 3.0, x, x * (x + 3.0) / 6.0))
 
 
-def _logsigmoid(x: Any) -> Any:
+def _logsigmoid(x: Any) -> Array:
     return log_sigmoid(x)
 
 
-def _softshrink(x: Any, *, lambd: float) -> Any:
+def _softshrink(x: Any, *, lambd: float) -> Array:
     return ew.where(x > lambd, x - lambd, ew.where(x < -lambd, x + lambd, x * 0.0))
 
 
-def _hardshrink(x: Any, *, lambd: float) -> Any:
+def _hardshrink(x: Any, *, lambd: float) -> Array:
     is_outside = (x > lambd) | (x < -lambd)
     return ew.where(is_outside, x, stop_gradient(ew.where(x == x, 0.0, x)))  # NaN stays
 
 
-def _threshold(x: Any, *, threshold: float, value: float) -> Any:
+def _threshold(x: Any, *, threshold: float, value: float) -> Array:
     return ew.where(x <= threshold, value, x)
 
 
@@ -139,7 +141,7 @@ def along(x: Any, axis: int, start: int, stop: int) -> Any:
     return slice_index(x, BasicIndex(entries))
 
 
-def _glu(x: Any, *, axis: int) -> Any:
+def _glu(x: Any, *, axis: int) -> Array:
     half = shape_of(x)[axis] // 2
     return along(x, axis, 0, half) * te.sigmoid(along(x, axis, half, 2 * half))
 
@@ -387,7 +389,7 @@ def tanh(input: Tensor) -> Tensor:
 
 
 def softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Exponentials divided by their sum along an axis.
 
@@ -407,7 +409,7 @@ def softmax(
 
 
 def softmin(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike | None = None
 ) -> Tensor:
     """``softmax(-input)``."""
     check_tensor("softmax", "input", 1, input)
@@ -415,7 +417,7 @@ def softmin(
 
 
 def log_softmax(
-    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
+    input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Logarithm of ``softmax(input)``."""
     check_tensor("log_softmax", "input", 1, input)

@@ -18,6 +18,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import softmax
 from functrans.compat.torch.nn.layers import dropout, linear, pad
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.primitives import activations, dot, movement, structural
 from functrans.primitives import elementwise as ew
 
@@ -35,7 +36,7 @@ def _masked(scores: Any, mask: Any, causal: bool) -> Any:
     return scores
 
 
-def _weights(scores: Any) -> Any:
+def _weights(scores: Any) -> Array:
     """``softmax`` of the last axis; 0 where no score counts."""
     shape = shape_of(scores)
     last = len(shape) - 1
@@ -48,7 +49,7 @@ def _weights(scores: Any) -> Any:
 
 def _attention(
     q: Any, k: Any, v: Any, mask: Any, factors: Any, *, scale: float, causal: bool
-) -> Any:
+) -> Array | Tensor:
     n = len(shape_of(q))
     lead = tuple(range(n - 2))
     scores = dot.dot_general(q, k, ((n - 1,), (n - 1,)), (lead, lead)) * scale
@@ -310,7 +311,7 @@ def _one_more(mask: Any) -> Any:
     return None if mask is None else pad(mask, (0, 1))
 
 
-def _heads(x: Any, count: int, width: int) -> Any:
+def _heads(x: Any, count: int, width: int) -> Tensor:
     return x.reshape(x.shape[0], count, width).transpose(0, 1)
 
 

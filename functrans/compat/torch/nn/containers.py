@@ -61,10 +61,10 @@ class Sequential(Module):
     def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def _key(self, index: Any) -> str:
+    def _key(self, index: object) -> str:
         return list(self._modules)[_position(index, len(self))]
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         if isinstance(index, slice):
             return type(self)(dict(list(self._modules.items())[index]))
         return self._modules[self._key(index)]
@@ -265,7 +265,7 @@ class ParameterList(Module):
             return type(self)([self[i] for i in range(*index.indices(len(self)))])
         return getattr(self, str(_position(index, len(self))))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: Any) -> None:
         setattr(self, str(_position(index, len(self))), _as_parameter(value))
 
     def append(self, value: Any) -> ParameterList:
@@ -352,5 +352,5 @@ class ParameterDict(Module):
         return "\n".join(f"  ({key}): {_shown(x)}" for key, x in self.items())
 
 
-def _as_parameter(value: Any) -> Any:
+def _as_parameter(value: Any) -> Tensor:
     return Parameter(value) if type(value) is Tensor else value

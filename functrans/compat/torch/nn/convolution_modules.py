@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from functrans.autograd.tensors import Tensor
@@ -34,9 +34,19 @@ class _Conv(Module):
     is_transposed: ClassVar[bool] = False
 
     def _set_up(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any,
-        dilation: Any, groups: int, bias: bool, padding_mode: str, output_padding: Any, dtype: Any,
-    ) -> None:  # fmt: skip
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int],
+        padding: int | str | Sequence[int],
+        dilation: int | Sequence[int],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        output_padding: int | Sequence[int],
+        dtype: object,
+    ) -> None:
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups:

@@ -20,6 +20,7 @@ from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.compat.torch.nn.layers import padded
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.primitives import convolution, dot, movement, structural
 from functrans.primitives.indexing import gather, take_along_axis
 from functrans.primitives.reduction import argmax
@@ -44,7 +45,7 @@ def per_axis(value: Any, n: int) -> tuple[int, ...]:
 def _conv(
     x: Any, weight: Any, bias: Any, *, stride: tuple[int, ...],
     padding: tuple[tuple[int, int], ...], dilation: tuple[int, ...], groups: int,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     out = convolution.conv(
         x, weight, stride, padding, rhs_dilation=dilation, feature_group_count=groups
     )
@@ -54,9 +55,9 @@ def _conv(
 
 
 def _conv_transpose(
-    x: Any, weight: Any, bias: Any, *, stride: tuple[int, ...],
+    x: Any, weight: Any, bias: object, *, stride: tuple[int, ...],
     padding: tuple[tuple[int, int], ...], dilation: tuple[int, ...], groups: int,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     n = len(stride)
     cin, cout, *window = shape_of(weight)
     space = tuple(range(3, 3 + n))
@@ -93,7 +94,9 @@ def _unbatched(x: Any, was_added: bool) -> Tensor:
     return x.reshape(x.shape[1:]) if was_added else x
 
 
-def _pads(padding: Any, window: Sequence[int], dilation: Sequence[int], stride: Any) -> Any:
+def _pads(
+    padding: int | str | Sequence[int], window: Sequence[int], dilation: Sequence[int], stride: Any
+) -> Any:
     if isinstance(padding, str):
         if padding == "valid":
             return ((0, 0),) * len(window)
@@ -107,9 +110,15 @@ def _pads(padding: Any, window: Sequence[int], dilation: Sequence[int], stride: 
 
 
 def _convolved(
-    n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any,
+    n: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: int | Sequence[int],
+    padding: int | str | Sequence[int],
+    dilation: int | Sequence[int],
     groups: int,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     name = f"conv{n}d"
     x, was_added = _batched(name, input, n)
     if x.shape[1] != weight.shape[1] * groups:
@@ -168,17 +177,29 @@ def conv2d(
 
 
 def conv3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Tensor:
     """Correlate in three spatial axes; see ``conv1d``."""
     return _convolved(3, input, weight, bias, stride, padding, dilation, groups)
 
 
 def _transposed(
-    n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any,
-    groups: int, dilation: Any,
-) -> Tensor:  # fmt: skip
+    n: int,
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: int | Sequence[int],
+    padding: int | str | Sequence[int],
+    output_padding: int | Sequence[int],
+    groups: int,
+    dilation: int | Sequence[int],
+) -> Tensor:
     x, was_added = _batched(f"conv_transpose{n}d", input, n)
     if x.shape[1] != weight.shape[0]:
         raise RuntimeError(
@@ -210,9 +231,15 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
     """The transpose of ``conv2d`` in its input; kernels ``[c, out / groups, kh, kw]``."""
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -243,7 +270,7 @@ def _windows(
 def _max_pool(
     x: Any, *, window: tuple[int, ...], stride: tuple[int, ...],
     pads: tuple[tuple[int, int], ...], dilation: tuple[int, ...],
-) -> Any:  # fmt: skip
+) -> tuple[Array, ...]:  # fmt: skip
     n = len(window)
     parts = movement.stack(_windows(padded(x, pads, -math.inf), window, stride, dilation), axis=-1)
     shape = shape_of(parts)
@@ -257,7 +284,7 @@ def _max_pool(
 def _flat_places(
     best: Any, counts: tuple[int, ...], space: tuple[int, ...], window: tuple[int, ...],
     stride: tuple[int, ...], pads: tuple[tuple[int, int], ...], dilation: tuple[int, ...],
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """Where the largest elements lie in the flattened space."""
     places = np.array(list(itertools.product(*map(range, window))))
     flat: Any = 0
@@ -272,7 +299,7 @@ def _avg_pool(
     x: Any, *, window: tuple[int, ...], stride: tuple[int, ...],
     pads: tuple[tuple[int, int], ...], divisor: Any,
     counted: tuple[int, ...],
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     parts = _windows(padded(x, pads, 0.0), window, stride, (1,) * len(window))
     total = parts[0]
     for part in parts[1:]:
@@ -292,9 +319,15 @@ _AVG_POOL = Operation("AvgPool2D", _avg_pool)
 
 
 def _pool_arguments(
-    name: str, x: Any, n: int, window: Any, stride: Any, padding: Any, dilation: Any,
+    name: str,
+    x: Any,
+    n: int,
+    window: object,
+    stride: Any,
+    padding: int | str | Sequence[int],
+    dilation: int | Sequence[int],
     ceil_mode: bool,
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     """Window, stride, pads and dilation per axis."""
     check_tensor(name, "input", 1, x)
     if len(x.shape) not in (n + 1, n + 2):
@@ -330,9 +363,15 @@ def _pool_arguments(
 
 
 def _max_pooled(
-    n: int, input: Any, window: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+    n: int,
+    input: Any,
+    window: object,
+    stride: Any,
+    padding: int | str | Sequence[int],
+    dilation: int | Sequence[int],
+    ceil_mode: bool,
     return_indices: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     window, stride, pads, dilation = _pool_arguments(
         f"max_pool{n}d", input, n, window, stride, padding, dilation, ceil_mode
     )
@@ -341,9 +380,14 @@ def _max_pooled(
 
 
 def max_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The largest element of windows of ``[n, c, l]``; of equal ones the first gets the gradient.
 
     Args:
@@ -362,17 +406,28 @@ def max_pool1d(
 
 
 def max_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: Any,
+    stride: int | Sequence[int] | None = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> tuple[Tensor, ...]:
     """The largest element of windows of ``[n, c, h, w]``; see ``max_pool1d``."""
     return _max_pooled(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def _avg_pooled(
-    n: int, input: Any, window: Any, stride: Any, padding: Any, ceil_mode: bool,
-    include_pad: bool, divisor: int | None,
-) -> Tensor:  # fmt: skip
+    n: int,
+    input: Any,
+    window: Any,
+    stride: Any,
+    padding: int | str | Sequence[int],
+    ceil_mode: bool,
+    include_pad: bool,
+    divisor: int | None,
+) -> Tensor:
     window, stride, pads, _ = _pool_arguments(
         f"avg_pool{n}d", input, n, window, stride, padding, 1, ceil_mode
     )
@@ -390,7 +445,7 @@ def _avg_pooled(
 def avg_pool1d(
     input: Tensor,
     kernel_size: Any,
-    stride: Any = None,
+    stride: int | Sequence[int] | None = None,
     padding: Any = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
@@ -412,9 +467,14 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | str | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """Means of windows of ``[n, c, h, w]``; see ``avg_pool1d``."""
     return _avg_pooled(
         2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -439,7 +499,7 @@ def _adaptive_avg(x: Any, *, sizes: tuple[int, ...]) -> Any:
 _ADAPTIVE_AVG = Operation("AdaptiveAvgPool2D", _adaptive_avg)
 
 
-def _adaptive_sizes(x: Any, output_size: Any, n: int) -> tuple[int, ...]:
+def _adaptive_sizes(x: Any, output_size: int | Sequence[int], n: int) -> tuple[int, ...]:
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
     return tuple(x.shape[i - n] if size is None else int(size) for i, size in enumerate(given))
 

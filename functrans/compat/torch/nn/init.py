@@ -123,7 +123,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _set(tensor, value)
 
 
-def calculate_gain(nonlinearity: str, param: Any = None) -> float:
+def calculate_gain(nonlinearity: str, param: object = None) -> float:
     """The factor by which weights before an activation are to be larger.
 
     Args:
@@ -165,7 +165,7 @@ def _fan(tensor: Tensor, mode: str) -> int:
     return _fans(tensor)[mode == "fan_out"]
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: object = None) -> Tensor:
     """Fill with uniform numbers such that values and gradients keep their size.
 
     Reference: Glorot & Bengio, Understanding the difficulty of training deep feedforward neural
@@ -175,7 +175,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
     return uniform_(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: object = None) -> Tensor:
     """``xavier_uniform_`` with normal numbers."""
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
@@ -185,7 +185,7 @@ def kaiming_uniform_(
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    generator: Any = None,
+    generator: object = None,
 ) -> Tensor:
     """Fill with uniform numbers such that values keep their size through rectifiers.
 
@@ -208,7 +208,7 @@ def kaiming_normal_(
     a: float = 0,
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
-    generator: Any = None,
+    generator: object = None,
 ) -> Tensor:
     """``kaiming_uniform_`` with normal numbers."""
     std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))

@@ -27,6 +27,7 @@ from functrans.compat.torch.nn.randomness import kept_elements
 from functrans.compat.torch.values import assign, value_of
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.values import Array
 from functrans.primitives import dot, movement, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
@@ -41,13 +42,13 @@ __all__ = [
 # products ----------------------------------------------------------------------------------------
 
 
-def _linear(x: Any, weight: Any, bias: Any) -> Any:
+def _linear(x: Any, weight: Any, bias: Any) -> Array | Tensor:
     last = len(shape_of(x)) - 1
     out = dot.dot_general(x, weight, ((last,), (1,)), ((), ()))
     return out if bias is None else out + bias
 
 
-def _bilinear(a: Any, b: Any, weight: Any, bias: Any) -> Any:
+def _bilinear(a: Any, b: Any, weight: object, bias: object) -> Any:
     n = len(shape_of(a)) - 1
     # a[..., i] w[o, i, j] -> [..., o, j], then with b[..., j]
     left = dot.dot_general(a, weight, ((n,), (1,)), ((), ()))
@@ -61,7 +62,7 @@ _MM = Operation("Mm", _linear)
 _BILINEAR = Operation("Trilinear", _bilinear)
 
 
-def _check_linear(x: Any, weight: Any, bias: Any) -> None:
+def _check_linear(x: Any, weight: Any, bias: Tensor | None) -> None:
     """Refuse what does not fit."""
     check_tensor("linear", "input", 1, x)
     check_tensor("linear", "weight", 2, weight)
@@ -120,7 +121,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 # embedding ---------------------------------------------------------------------------------------
 
 
-def _embedding(index: Any, weight: Any, share: Any, *, padding: int | None) -> Any:
+def _embedding(index: Any, weight: Any, share: Any, *, padding: int | None) -> Array:
     out = gather(weight, (index,), (0,))
     wide = (*shape_of(index), 1)
     if padding is not None:
@@ -269,7 +270,7 @@ def dropout2d(
 # norms -------------------------------------------------------------------------------------------
 
 
-def _mean(x: Any, axes: tuple[int, ...]) -> Any:
+def _mean(x: Any, axes: tuple[int, ...]) -> Array | Tensor:
     """Mean along axes, which stay with extent 1."""
     shape = shape_of(x)
     count = math.prod(shape[i] for i in axes)
@@ -277,12 +278,12 @@ def _mean(x: Any, axes: tuple[int, ...]) -> Any:
     return structural.reshape(structural.reduce_sum(x, axes), kept) / float(count)
 
 
-def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Any:
+def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Array | Tensor:
     centred = x - _mean(x, axes)
     return centred / ew.sqrt(_mean(centred * centred, axes) + eps)
 
 
-def _affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...] | None = None) -> Any:
+def _affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...] | None = None) -> Array | Tensor:
     if weight is not None:
         x = x * (weight if shape is None else structural.reshape(weight, shape))
     if bias is not None:
@@ -290,18 +291,20 @@ def _affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...] | None = None
     return x
 
 
-def _layer_norm(x: Any, weight: Any, bias: Any, *, n: int, eps: float) -> Any:
+def _layer_norm(
+    x: Any, weight: Array | Tensor | None, bias: Array | Tensor | None, *, n: int, eps: float
+) -> Array | Tensor:
     ndim = len(shape_of(x))
     return _affine(_standardized(x, tuple(range(ndim - n, ndim)), eps), weight, bias)
 
 
-def _rms_norm(x: Any, weight: Any, *, n: int, eps: float) -> Any:
+def _rms_norm(x: Any, weight: object, *, n: int, eps: float) -> Any:
     ndim = len(shape_of(x))
     scale = ew.sqrt(_mean(x * x, tuple(range(ndim - n, ndim))) + eps)
     return _affine(x / scale, weight, None)
 
 
-def _group_norm(x: Any, weight: Any, bias: Any, *, groups: int, eps: float) -> Any:
+def _group_norm(x: Any, weight: object, bias: object, *, groups: int, eps: float) -> Any:
     shape = shape_of(x)
     apart = structural.reshape(x, (shape[0], groups, shape[1] // groups, *shape[2:]))
     axes = tuple(range(2, len(shape) + 1))
@@ -507,7 +510,7 @@ def _move_by_instances(
         _move(running_var, spread.mean(0), momentum, count / (count - 1))
 
 
-def _normalize(x: Any, *, p: float, axis: int, eps: float) -> Any:
+def _normalize(x: Any, *, p: float, axis: int, eps: float) -> Array | Tensor:
     kept = structural.kept_shape(shape_of(x), (axis,))
     norm = structural.reshape(vector_norm_of(x, (axis,), p), kept)
     return x / te.clamp_min(norm, eps)
@@ -558,7 +561,7 @@ def padded(x: Any, pads: Sequence[tuple[int, int]], value: float) -> Any:
     return movement.pad(x, value, config)
 
 
-def _constant_pad(x: Any, *, pads: tuple[tuple[int, int], ...], value: float) -> Any:
+def _constant_pad(x: Any, *, pads: tuple[tuple[int, int], ...], value: float) -> Array:
     return padded(x, pads, value)
 
 
@@ -609,7 +612,7 @@ def pad(
     return composite(f"{mode.capitalize()}Pad", taken, input)
 
 
-def _take(x: Any, places: np.ndarray, axis: int) -> Any:
+def _take(x: Any, places: np.ndarray, axis: int) -> Array:
     """Elements at places along an axis."""
     out = gather(x, (places,), (axis,))
     ndim = len(shape_of(x))

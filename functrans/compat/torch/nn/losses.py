@@ -22,6 +22,7 @@ from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.nn.module_texts import size_text
 from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives import torch_elementwise as te
@@ -39,7 +40,7 @@ _FEW_CLASSES = 32
 """Up to this number a comparison with all classes is faster than a look-up and its transpose."""
 
 
-def reduction_of(reduction: str, size_average: Any = None, reduce: Any = None) -> str:
+def reduction_of(reduction: str, size_average: object = None, reduce: object = None) -> str:
     """The reduction that is meant, also by torch's deprecated arguments.
 
     Raises:
@@ -76,7 +77,7 @@ def _reduced(x: Any, reduction: str) -> Any:
 # element by element ------------------------------------------------------------------------------
 
 
-def _mse(x: Any, y: Any, *, reduction: str) -> Any:
+def _mse(x: Any, y: Any, *, reduction: str) -> Array | Tensor:
     difference = x - y
     return _reduced(difference * difference, reduction)
 
@@ -103,12 +104,12 @@ def _huber(x: Any, y: Any, *, delta: float, reduction: str) -> Any:
     )
 
 
-def _bce(x: Any, y: Any, weight: Any, *, reduction: str) -> Any:
+def _bce(x: Any, y: Any, weight: object, *, reduction: str) -> Any:
     loss = te.binary_cross_entropy(x, y)
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 
-def _bce_logits(x: Any, y: Any, weight: Any, pos_weight: Any, *, reduction: str) -> Any:
+def _bce_logits(x: Any, y: Any, weight: object, pos_weight: Any, *, reduction: str) -> Any:
     if pos_weight is None:
         loss = softplus_of(-x) + (1.0 - y) * x
     else:
@@ -413,7 +414,7 @@ def margin_ranking_loss(
 # classes -----------------------------------------------------------------------------------------
 
 
-def _picked(x: Any, target: Any, axis: int, is_checked: bool) -> Any:
+def _picked(x: Any, target: Any, axis: int, is_checked: bool) -> Array | Tensor:
     """Elements of ``x`` at classes along an axis; ``x`` has the axis, ``target`` has not."""
     shape = shape_of(x)
     wide = structural.reshape(target, structural.kept_shape(shape, (axis,)))
@@ -468,12 +469,12 @@ def _nll(
     return total / structural.reduce_sum(factor, total_axes)
 
 
-def _nll_of_logits(x: Any, target: Any, weight: Any, *, axis: int, **static: Any) -> Any:
+def _nll_of_logits(x: Any, target: Any, weight: Any, *, axis: int, **static: Any) -> Array | Tensor:
     return _nll(log_softmax(x, (axis,)), target, weight, axis=axis, **static)
 
 
 def _soft_cross_entropy(
-    x: Any, target: Any, weight: Any, *, axis: int, reduction: str, smoothing: float
+    x: Any, target: Any, weight: object, *, axis: int, reduction: str, smoothing: float
 ) -> Any:
     """Cross entropy with probabilities of classes as targets."""
     shape = shape_of(x)

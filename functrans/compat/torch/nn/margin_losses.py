@@ -23,6 +23,7 @@ from functrans.autograd.tensors import Tensor, plain_of
 from functrans.compat.torch.nn.losses import reduction_of
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.lax import scan
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
@@ -56,7 +57,7 @@ def _relu(x: Any) -> Any:
 # distances ---------------------------------------------------------------------------------------
 
 
-def _norm(d: Any, order: float) -> Any:
+def _norm(d: Any, order: float) -> Array:
     """The norm along the last axis; its derivative at 0 is 0."""
     last = len(shape_of(d)) - 1
     size = absolute(d)
@@ -73,7 +74,7 @@ def _norm(d: Any, order: float) -> Any:
     return ew.where(is_zero, 0.0, ew.sqrt(safe) if order == 2.0 else safe ** (1.0 / order))
 
 
-def _distance(a: Any, b: Any, *, p: float, eps: float, keepdim: bool) -> Any:
+def _distance(a: Any, b: Any, *, p: float, eps: float, keepdim: bool) -> Array:
     out = _norm(a - b + eps, p)
     return structural.reshape(out, (*shape_of(out), 1)) if keepdim else out
 
@@ -104,7 +105,7 @@ def pairwise_distance(
     return _DISTANCE(x1, x2, p=float(p), eps=float(eps), keepdim=bool(keepdim))
 
 
-def _pdist(x: Any, *, p: float) -> Any:
+def _pdist(x: Any, *, p: float) -> Array:
     rows, columns = np.triu_indices(shape_of(x)[0], 1)
     return _norm(x[rows] - x[columns], p)
 
@@ -129,7 +130,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
 
 
 def _triplet(
-    a: Any, b: Any, c: Any, *, margin: float, p: float, eps: float, swap: bool, reduction: str
+    a: Any, b: Any, c: object, *, margin: float, p: float, eps: float, swap: bool, reduction: str
 ) -> Any:
     near, far = _norm(a - b + eps, p), _norm(a - c + eps, p)
     if swap:
@@ -342,7 +343,7 @@ def multilabel_margin_loss(
     return out.reshape(()) if alone else out
 
 
-def _multilabel_soft(x: Any, y: Any, weight: Any, *, reduction: str) -> Any:
+def _multilabel_soft(x: Any, y: Any, weight: object, *, reduction: str) -> Any:
     loss = y * softplus(-x) + (1.0 - y) * softplus(x)
     if weight is not None:
         loss = loss * weight
@@ -431,7 +432,7 @@ _NEVER = -1e30
 """The logarithm of a probability of 0; finite, so that derivatives are."""
 
 
-def _log_sum(*xs: Any) -> Any:
+def _log_sum(*xs: Any) -> Array:
     best = xs[0]
     for x in xs[1:]:
         best = ew.maximum(best, x)
@@ -445,7 +446,7 @@ def _log_sum(*xs: Any) -> Any:
 def _ctc(
     log_probs: Any, labels: Any, lengths: Any, counts: Any, may_skip: Any, *, zero_infinity: bool,
     reduction: str,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     """``labels`` are ``[n, s]`` with blanks between; ``counts`` the numbers of labels."""
     steps, batch, _ = shape_of(log_probs)
     width = shape_of(labels)[1]
@@ -518,9 +519,14 @@ def _with_blanks(most: int, blank: int, targets: Any, counts: Any) -> tuple[Any,
 
 
 def ctc_loss(
-    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
-    reduction: str = "mean", zero_infinity: bool = False,
-) -> Tensor:  # fmt: skip
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: object,
+    target_lengths: object,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
     """Negative logarithm of the probability of sequences, over all their alignments.
 
     Args:

@@ -64,7 +64,7 @@ class Applied(Module):
             for name, member in _members(cls, **cls._row).items():
                 setattr(cls, name, member)
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
 
     def extra_repr(self) -> str:
@@ -139,7 +139,7 @@ def _initializer(
     is_complete = all(value is not inspect.Parameter.empty for value in initial.values())
     buffers = [n for n, p in parameters.items() if "Tensor" in p.annotation]
 
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self: Any, *args: object, **kwargs: object) -> None:
         if is_complete and not args and kwargs.keys() <= initial.keys():
             values = initial | kwargs
         else:

@@ -195,7 +195,7 @@ _threshold = threshold
 # sums of embeddings ------------------------------------------------------------------------------
 
 
-def _bags(rows: Any, bag: Any, factors: Any, *, count: int) -> Any:
+def _bags(rows: object, bag: object, factors: object, *, count: int) -> Any:
     if factors is not None:
         rows = rows * structural.reshape(factors, (shape_of(factors)[0], 1))
     return accumulate(rows, (bag,), (0,), (count, shape_of(rows)[1]))
@@ -256,7 +256,7 @@ def embedding_bag(
     return out
 
 
-def _divided(input: Any, offsets: Any, has_end: bool) -> tuple[Any, np.ndarray, int]:
+def _divided(input: Any, offsets: object, has_end: bool) -> tuple[Any, np.ndarray, int]:
     """Rows, the bag of each, and the number of bags."""
     if len(input.shape) == 2:
         if offsets is not None:

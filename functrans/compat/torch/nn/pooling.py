@@ -30,6 +30,7 @@ from functrans.compat.torch.nn.convolutions import (
 from functrans.compat.torch.nn.layers import _take, padded
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.values import Array
 from functrans.primitives import structural
 from functrans.primitives.indexing import gather, put_along_axis, take_along_axis
 from functrans.primitives.reduction import argmax
@@ -45,49 +46,80 @@ __all__ = [
 
 
 def conv_transpose3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Tensor:
     """The transpose of ``conv3d`` in its input; kernels ``[c, out / groups, kd, kh, kw]``."""
     return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 def max_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """The largest element of windows of ``[n, c, d, h, w]``; see ``max_pool1d``."""
     return _max_pooled(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool1d_with_indices(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """``max_pool1d`` with the places."""
     return _max_pooled(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def max_pool2d_with_indices(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """``max_pool2d`` with the places."""
     return _max_pooled(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def max_pool3d_with_indices(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> Any:  # fmt: skip
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     """``max_pool3d`` with the places."""
     return _max_pooled(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def avg_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | str | Sequence[int] = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
     """Means of windows of ``[n, c, d, h, w]``; see ``avg_pool1d``."""
     return _avg_pooled(
         3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
@@ -110,7 +142,7 @@ def _window_places(extent: int, size: int) -> np.ndarray:
     return np.asarray(np.minimum(starts[:, None] + np.arange(widest), stops[:, None] - 1))
 
 
-def _adaptive_max(x: Any, *, sizes: tuple[int, ...]) -> Any:
+def _adaptive_max(x: Any, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
     n, shape = len(sizes), shape_of(x)
     lead = len(shape) - n
     tables = [_window_places(e, s) for e, s in zip(shape[lead:], sizes, strict=True)]
@@ -143,43 +175,49 @@ def _adaptive_max(x: Any, *, sizes: tuple[int, ...]) -> Any:
 _ADAPTIVE_MAX = Operation("AdaptiveMaxPool2D", _adaptive_max)
 
 
-def _adaptive_maxed(n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
+def _adaptive_maxed(
+    n: int, input: Any, output_size: int | Sequence[int], return_indices: bool
+) -> Any:
     check_tensor(f"adaptive_max_pool{n}d", "input", 1, input)
     out, places = _ADAPTIVE_MAX(input, sizes=_adaptive_sizes(input, output_size, n))
     return (out, places) if return_indices else out
 
 
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(
+    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
+) -> Any:
     """The largest elements of as many windows as asked for, of ``[n, c, l]``."""
     return _adaptive_maxed(1, input, output_size, return_indices)
 
 
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
     """The largest elements of as many windows as asked for, of ``[n, c, h, w]``."""
     return _adaptive_maxed(2, input, output_size, return_indices)
 
 
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(
+    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
+) -> Any:
     """The largest elements of as many windows as asked for, of ``[n, c, d, h, w]``."""
     return _adaptive_maxed(3, input, output_size, return_indices)
 
 
 def adaptive_max_pool1d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
+    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
 ) -> Any:
     """``adaptive_max_pool1d`` with the places."""
     return _adaptive_maxed(1, input, output_size, True)
 
 
 def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
+    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
 ) -> Any:
     """``adaptive_max_pool2d`` with the places."""
     return _adaptive_maxed(2, input, output_size, True)
 
 
 def adaptive_max_pool3d_with_indices(
-    input: Tensor, output_size: Any, return_indices: bool = False
+    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
 ) -> Any:
     """``adaptive_max_pool3d`` with the places."""
     return _adaptive_maxed(3, input, output_size, True)
@@ -188,7 +226,7 @@ def adaptive_max_pool3d_with_indices(
 # back --------------------------------------------------------------------------------------------
 
 
-def _unpooled(x: Any, places: Any, *, space: tuple[int, ...]) -> Any:
+def _unpooled(x: Any, places: object, *, space: tuple[int, ...]) -> Any:
     lead = shape_of(x)[: -len(space)]
     zeros = np.zeros((*lead, math.prod(space)), x.dtype)
     flat = (*lead, -1)
@@ -203,7 +241,13 @@ _UNPOOL = Operation("MaxUnpool2D", _unpooled)
 
 
 def _unpool(
-    n: int, input: Any, indices: Any, window: Any, stride: Any, padding: Any, output_size: Any
+    n: int,
+    input: Any,
+    indices: Any,
+    window: object,
+    stride: Any,
+    padding: int | str | Sequence[int],
+    output_size: Any,
 ) -> Tensor:
     window = per_axis(window, n)
     stride = window if stride is None else per_axis(stride, n)
@@ -236,9 +280,9 @@ def max_unpool1d(
     input: Tensor,
     indices: Tensor,
     kernel_size: Any,
-    stride: Any = None,
+    stride: int | Sequence[int] | None = None,
     padding: Any = 0,
-    output_size: Any = None,
+    output_size: int | Sequence[int] | None = None,
 ) -> Tensor:
     """Elements put back where ``max_pool1d`` found them, among zeros.
 
@@ -260,10 +304,10 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | str | Sequence[int] = 0,
+    output_size: int | Sequence[int] | None = None,
 ) -> Tensor:
     """Elements put back where ``max_pool2d`` found them; see ``max_unpool1d``."""
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
@@ -272,10 +316,10 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: int | str | Sequence[int] = 0,
+    output_size: int | Sequence[int] | None = None,
 ) -> Tensor:
     """Elements put back where ``max_pool3d`` found them; see ``max_unpool1d``."""
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
@@ -293,27 +337,39 @@ def _lp_pool(n: int, input: Any, order: float, window: Any, stride: Any, ceil_mo
 
 
 def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """Roots of sums of powers of windows of ``[n, c, l]``."""
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """Roots of sums of powers of windows of ``[n, c, h, w]``."""
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+    input: Tensor,
+    norm_type: float,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    ceil_mode: bool = False,
 ) -> Tensor:
     """Roots of sums of powers of windows of ``[n, c, d, h, w]``."""
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def _response(x: Any, *, size: int, alpha: float, beta: float, k: float) -> Any:
+def _response(x: Any, *, size: int, alpha: float, beta: float, k: float) -> Array:
     shape = shape_of(x)
     squares = structural.reshape(x * x, (*shape[:2], math.prod(shape[2:])))
     squares = padded(squares, [(size // 2, (size - 1) // 2), (0, 0)], 0.0)

@@ -42,7 +42,7 @@ class _MaxUnpool(Applied, settings="kernel_size stride padding", takes="input in
 
 def _with_float_norm(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def pool(input: Tensor, norm_type: float, *args: Any, **settings: Any) -> Any:
+    def pool(input: Tensor, norm_type: float, *args: object, **settings: object) -> Any:
         return function(input, float(norm_type), *args, **settings)
 
     return pool

@@ -17,6 +17,7 @@ from functrans.autograd.programs import Operation
 from functrans.compat.torch.nn.activations import along
 from functrans.control.scanning import scan
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.primitives import dot
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
@@ -42,7 +43,7 @@ def _lstm_step(given: Any, h: Any, c: Any, weight: Any) -> tuple[Any, Any]:
     return te.sigmoid(o) * te.tanh(c), c
 
 
-def _gru_step(given: Any, h: Any, weight: Any, bias: Any) -> Any:
+def _gru_step(given: Any, h: Any, weight: Any, bias: Any) -> Array:
     r, z, n = _gates(given, 3)
     own_r, own_z, own_n = _gates(_product(h, weight, bias), 3)
     reset, update = te.sigmoid(r + own_r), te.sigmoid(z + own_z)
@@ -54,7 +55,7 @@ def _relu(x: Any) -> Any:
     return ew.where(x <= 0, 0.0, x)
 
 
-def _rnn_step(given: Any, h: Any, weight: Any, is_relu: bool) -> Any:
+def _rnn_step(given: Any, h: Any, weight: Any, is_relu: bool) -> Array:
     pre = given + _product(h, weight, None)
     return _relu(pre) if is_relu else te.tanh(pre)
 
@@ -64,7 +65,16 @@ def _sum_of(a: Any, b: Any) -> Any:
 
 
 def _lstm_layer(
-    x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, w_hr: Any, *, reverse: bool
+    x: Any,
+    h: Any,
+    c: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any,
+    b_hh: Any,
+    w_hr: object,
+    *,
+    reverse: bool,
 ) -> tuple[Any, Any, Any]:
     given = _product(x, w_ih, _sum_of(b_ih, b_hh))
 
@@ -110,11 +120,13 @@ def _lstm_cell(
     return _lstm_step(_product(x, w_ih, _sum_of(b_ih, b_hh)), h, c, w_hh)
 
 
-def _gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
+def _gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Array:
     return _gru_step(_product(x, w_ih, b_ih), h, w_hh, b_hh)
 
 
-def _rnn_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, is_relu: bool) -> Any:
+def _rnn_cell(
+    x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, is_relu: bool
+) -> Array:
     return _rnn_step(_product(x, w_ih, _sum_of(b_ih, b_hh)), h, w_hh, is_relu)
 
 

@@ -9,6 +9,7 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.autograd.composites import composite
 from functrans.autograd.tensors import Tensor
@@ -45,7 +46,7 @@ class RNNBase(Module):
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
         batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        proj_size: int = 0, device: Any = None, dtype: Any = None,
+        proj_size: int = 0, device: Any = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
@@ -220,7 +221,7 @@ class RNNBase(Module):
         ]
 
 
-def _swapped(x: Any) -> Any:
+def _swapped(x: Any) -> Tensor:
     """The first two axes exchanged."""
     return x.transpose(0, 1)
 
@@ -343,7 +344,7 @@ class RNNCellBase(Module):
         hidden_size: int,
         bias: bool = True,
         device: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike | None = None,
     ) -> None:
         check_device(device)
         super().__init__()
@@ -415,7 +416,7 @@ class RNNCell(RNNCellBase):
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-        device: Any = None, dtype: Any = None,
+        device: Any = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         check_device(device)
         if nonlinearity not in ("tanh", "relu"):

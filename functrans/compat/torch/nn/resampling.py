@@ -30,6 +30,7 @@ from functrans.compat.torch.nn.layers import padded
 from functrans.compat.torch.nn.pooling import adaptive_avg_pool3d
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.primitives import dot, movement, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute
@@ -128,7 +129,7 @@ def _matrix(
 def _resampled(
     x: Any, *, mode: str, sizes: tuple[int, ...], scales: tuple[float | None, ...], corners: bool,
     antialias: bool,
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     ndim, n = len(shape_of(x)), len(sizes)
     for i, (size, scale) in enumerate(zip(sizes, scales, strict=True)):
         axis = ndim - n + i
@@ -155,7 +156,7 @@ _RESAMPLE = {
 
 
 def interpolate(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+    input: Tensor, size: object = None, scale_factor: Any = None, mode: str = "nearest",
     align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:  # fmt: skip
@@ -238,8 +239,8 @@ def _sizes(
 
 def upsample(
     input: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: object = None,
+    scale_factor: object = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
@@ -247,12 +248,12 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_nearest(input: Tensor, size: object = None, scale_factor: object = None) -> Tensor:
     """``interpolate`` with ``mode="nearest"``."""
     return interpolate(input, size, scale_factor)
 
 
-def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+def upsample_bilinear(input: Tensor, size: object = None, scale_factor: object = None) -> Tensor:
     """``interpolate`` with ``mode="bilinear"`` and ``align_corners=True``."""
     return interpolate(input, size, scale_factor, "bilinear", True)
 
@@ -287,7 +288,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     return _AFFINE(theta, base, space=space)
 
 
-def _affine(theta: Any, base: Any, *, space: tuple[int, ...]) -> Any:
+def _affine(theta: Any, base: Any, *, space: tuple[int, ...]) -> Array:
     # theta[b, i, j] base[p, j] -> [b, i, p]
     product = dot.dot_general(theta, base, ((2,), (1,)), ((), ()))
     batch, n, _ = shape_of(product)
@@ -297,7 +298,7 @@ def _affine(theta: Any, base: Any, *, space: tuple[int, ...]) -> Any:
 _AFFINE = Operation("AffineGridGenerator", _affine)
 
 
-def _unnormalized(x: Any, extent: int, corners: bool) -> Any:
+def _unnormalized(x: Any, extent: int, corners: bool) -> Array:
     if corners:
         return (x + 1.0) * ((extent - 1) / 2)
     return (x + 1.0) * (extent / 2) - 0.5
@@ -315,7 +316,7 @@ def _reflected(x: Any, low: float, high: float) -> Any:
     return ew.where(is_even, rest + low, span - rest + low)
 
 
-def _bounded(x: Any, extent: int, padding: str, corners: bool) -> Any:
+def _bounded(x: Any, extent: int, padding: str, corners: bool) -> Array:
     if padding == "zeros":
         return x
     if padding == "reflection":
@@ -323,7 +324,7 @@ def _bounded(x: Any, extent: int, padding: str, corners: bool) -> Any:
     return ew.clip(x, 0.0, extent - 1.0)
 
 
-def _picked(flat: Any, places: Sequence[Any], space: tuple[int, ...]) -> Any:
+def _picked(flat: Any, places: Sequence[Any], space: tuple[int, ...]) -> Array:
     """Elements of images at whole places, 0 outside."""
     inside: Any = True
     index: Any = 0
@@ -338,7 +339,7 @@ def _picked(flat: Any, places: Sequence[Any], space: tuple[int, ...]) -> Any:
     return ew.where(structural.reshape(inside, (batch, 1, count)), values, 0.0)
 
 
-def _sampled(x: Any, grid: Any, *, mode: str, padding: str, corners: bool) -> Any:
+def _sampled(x: Any, grid: Any, *, mode: str, padding: str, corners: bool) -> Array:
     batch, channels, *rest = shape_of(x)
     space = tuple(rest)
     n = len(space)
@@ -368,7 +369,7 @@ def _sampled(x: Any, grid: Any, *, mode: str, padding: str, corners: bool) -> An
 
 
 def _bicubic_sampled(
-    flat: Any, points: Sequence[Any], space: tuple[int, ...], padding: str, corners: bool
+    flat: object, points: Sequence[Any], space: tuple[int, ...], padding: str, corners: bool
 ) -> Any:
     lows = [stop_gradient(ew.floor(p)) for p in points]
     shares = [p - low for p, low in zip(points, lows, strict=True)]
@@ -449,7 +450,7 @@ def grid_sample(
 # channels and windows ----------------------------------------------------------------------------
 
 
-def _shuffled(x: Any, *, shape: tuple[int, ...], order: tuple[int, ...], to: Any) -> Any:
+def _shuffled(x: Any, *, shape: tuple[int, ...], order: tuple[int, ...], to: Any) -> Array:
     apart = structural.reshape(x, shape)
     return structural.reshape(structural.transpose(apart, order), to)
 
@@ -522,7 +523,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 def _unfolded(
     x: Any, *, window: tuple[int, ...], dilation: tuple[int, ...], padding: tuple[int, ...],
     stride: tuple[int, ...], counts: tuple[int, ...],
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     x = padded(x, [(p, p) for p in padding], 0.0)
     parts = []
     for place in itertools.product(*map(range, window)):
@@ -539,7 +540,7 @@ def _unfolded(
 def _folded(
     x: Any, *, size: tuple[int, ...], window: tuple[int, ...], dilation: tuple[int, ...],
     padding: tuple[int, ...], stride: tuple[int, ...], counts: tuple[int, ...],
-) -> Any:  # fmt: skip
+) -> Array:  # fmt: skip
     n, c = shape_of(x)[:2]
     channels = c // math.prod(window)
     apart = structural.reshape(x, (n, channels, math.prod(window), *counts))
@@ -569,7 +570,11 @@ def _window_counts(
 
 
 def unfold(
-    input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    input: Tensor,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
 ) -> Tensor:
     """The windows of images as columns: ``[n, c, h, w]`` to ``[n, c kh kw, windows]``.
 
@@ -597,10 +602,10 @@ def unfold(
 def fold(
     input: Tensor,
     output_size: Any,
-    kernel_size: Any,
-    dilation: Any = 1,
-    padding: Any = 0,
-    stride: Any = 1,
+    kernel_size: int | Sequence[int],
+    dilation: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0,
+    stride: int | Sequence[int] = 1,
 ) -> Tensor:
     """Images that sum up what columns say of their windows: the transpose of ``unfold``.
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor
@@ -47,10 +48,19 @@ class _TransformerLayer(Module):
     attentions: ClassVar[tuple[str, ...]]
 
     def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: Any = "relu", layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: DTypeLike | None = None,
+    ) -> None:
         check_device(device)
         super().__init__()
         for name in self.attentions:
@@ -108,10 +118,10 @@ class TransformerEncoderLayer(_TransformerLayer):
         x = self.norm1(x + self._sa_block(x, *masks))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(self, x: Any, mask: Any, padding: Any, is_causal: bool) -> Any:
+    def _sa_block(self, x: Any, mask: object, padding: object, is_causal: bool) -> Tensor:
         return self.dropout1(_attended(self.self_attn, x, x, mask, padding, is_causal))
 
-    def _ff_block(self, x: Any) -> Any:
+    def _ff_block(self, x: Any) -> Tensor:
         return self.dropout2(self._network(x))
 
 
@@ -143,11 +153,11 @@ class TransformerDecoderLayer(_TransformerLayer):
         x = self.norm2(x + self.dropout2(attended))
         return self.norm3(x + self._ff_block(x))
 
-    def _ff_block(self, x: Any) -> Any:
+    def _ff_block(self, x: Any) -> Tensor:
         return self.dropout3(self._network(x))
 
 
-def _attended(attention: Any, x: Any, to: Any, mask: Any, padding: Any, is_causal: bool) -> Any:
+def _attended(attention: Any, x: Any, to: Any, mask: Any, padding: Any, is_causal: bool) -> Tensor:
     return attention(
         x, to, to, attn_mask=mask, key_padding_mask=padding, need_weights=False,
         is_causal=is_causal,
@@ -168,7 +178,7 @@ def _is_causal(mask: Any, given: bool | None) -> bool:
     return bool((mask == wanted).all())
 
 
-def _causal_mask(size: int, dtype: Any) -> Tensor:
+def _causal_mask(size: int, dtype: DTypeLike | None) -> Tensor:
     return Tensor.of(np.triu(np.full((size, size), -np.inf, dtype), 1))
 
 
@@ -281,7 +291,7 @@ class Transformer(Module):
         num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
         activation: Any = "relu", custom_encoder: Any = None, custom_decoder: Any = None,
         layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
-        bias: bool = True, device: Any = None, dtype: Any = None,
+        bias: bool = True, device: Any = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
@@ -338,6 +348,8 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+    def generate_square_subsequent_mask(
+        sz: int, device: object = None, dtype: DTypeLike | None = None
+    ) -> Tensor:
         """What is added to scores so that a row sees only columns up to its own number."""
         return _causal_mask(sz, dtype or torch_defaults.dtype)

@@ -16,6 +16,7 @@ from functrans.autograd.modes import no_grad
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.values import assign, value_of
 from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
 from functrans.primitives.complex_parts import absolute
@@ -27,7 +28,7 @@ def _gradients(parameters: Any) -> list[Tensor]:
     return [grad for grad in (p.grad for p in given) if grad is not None]
 
 
-def _norm(x: Any, order: float) -> Any:
+def _norm(x: Any, order: float) -> Array:
     size = absolute(x)
     axes = tuple(range(len(shape_of(x))))
     if order == math.inf:
@@ -38,7 +39,7 @@ def _norm(x: Any, order: float) -> Any:
 
 
 def get_total_norm(
-    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: Any = None
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: object = None
 ) -> Tensor:
     """The norm of several tensors as one vector.
 
@@ -67,7 +68,7 @@ def get_total_norm(
 
 
 def clip_grads_with_norm_(
-    parameters: Any, max_norm: float, total_norm: Tensor, foreach: Any = None
+    parameters: Any, max_norm: float, total_norm: Tensor, foreach: object = None
 ) -> None:
     """Multiply gradients so that a norm of ``total_norm`` becomes ``max_norm``, if it is larger."""
     factor = ew.minimum(max_norm / (value_of(total_norm) + 1e-6), 1.0)
@@ -82,7 +83,7 @@ def clip_grad_norm_(
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
-    foreach: Any = None,
+    foreach: object = None,
 ) -> Tensor:
     """Shorten the gradients, as one vector, to a norm.
 
@@ -114,7 +115,7 @@ def clip_grad_norm_(
     return total
 
 
-def clip_grad_value_(parameters: Any, clip_value: float, foreach: Any = None) -> None:
+def clip_grad_value_(parameters: Any, clip_value: float, foreach: object = None) -> None:
     """Hold the elements of gradients between ``-clip_value`` and ``clip_value``."""
     limit = float(clip_value)
     with no_grad():

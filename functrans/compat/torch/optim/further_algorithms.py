@@ -33,6 +33,7 @@ from functrans.compat.torch.optim.updates import (
 )
 from functrans.compat.torch.values import assign, value_of
 from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 
@@ -92,7 +93,7 @@ class RAdam(Optimizer):
             assign("radam_step_", p, value - direction * adapted)
 
 
-def _rectification(length: Any, limit: float) -> Any:
+def _rectification(length: Any, limit: float) -> Array | complex:
     if isinstance(length, Tracer):
         length = ew.maximum(length, 5.0)
     elif length <= 5.0:
@@ -155,7 +156,7 @@ class ASGD(Optimizer):
             assign("asgd_step_", state["mu"], structural.cast(share, state["mu"].dtype))
 
 
-def _root_mean_square(x: Any) -> Any:
+def _root_mean_square(x: Any) -> Array:
     shape = shape_of(x)
     total = structural.reduce_sum(x * x, tuple(range(len(shape))))
     return ew.sqrt(total / float(max(math.prod(shape), 1)))

@@ -21,6 +21,7 @@ from functrans.autograd.tensors import plain_of
 from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.optim.updates import options
 from functrans.compat.torch.values import assign
+from functrans.core.values import Array
 
 _DECREASE = 1e-4
 _CURVATURE = 0.9
@@ -198,7 +199,7 @@ class LBFGS(Optimizer):
     def _parameters(self) -> list[Any]:
         return self.param_groups[0]["params"]
 
-    def _gradient(self) -> Any:
+    def _gradient(self) -> Array:
         parts = [
             np.zeros(p.numel(), p.dtype) if p.grad is None else np.ravel(p.grad._memory())
             for p in self._parameters()
@@ -299,7 +300,7 @@ class LBFGS(Optimizer):
             ):
                 break
 
-    def _direction(self, state: dict[str, Any], grad: Any, size: int) -> Any:
+    def _direction(self, state: dict[str, Any], grad: Any, size: int) -> Array:
         """The quasi-Newton direction; remembers the last step."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)

@@ -158,7 +158,7 @@ class Optimizer:
             self._call_post_hooks(closure)
         return loss
 
-    def _call_pre_hooks(self, closure: Any) -> None:
+    def _call_pre_hooks(self, closure: object) -> None:
         for hook in list(self._pre_hooks.values()):
             changed = hook(self, () if closure is None else (closure,), {})
             if changed is not None and not (isinstance(changed, tuple) and len(changed) == 2):
@@ -167,7 +167,7 @@ class Optimizer:
                     f"new_kwargs), but got {changed}."
                 )
 
-    def _call_post_hooks(self, closure: Any) -> None:
+    def _call_post_hooks(self, closure: object) -> None:
         for hook in list(self._post_hooks.values()):
             hook(self, () if closure is None else (closure,), {})
 

@@ -13,11 +13,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.values import assign, value_of
 from functrans.core.dispatch import Tracer
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.structural import broadcast_to, cast
 
@@ -75,7 +77,7 @@ def checked(names: Mapping[str, Any]) -> dict[str, Any]:
 # numbers -----------------------------------------------------------------------------------------
 
 
-def number(x: Any, dtype: Any) -> Any:
+def number(x: Any, dtype: DTypeLike | None) -> Any:
     """An option as a number; a tensor's value in the dtype of the parameter."""
     if isinstance(x, Tensor):
         value = value_of(x)
@@ -93,7 +95,7 @@ def root(x: Any) -> Any:
     return ew.sqrt(x) if isinstance(x, Tracer) else math.sqrt(x)
 
 
-def like(x: Any, dtype: Any) -> Any:
+def like(x: Any, dtype: DTypeLike | None) -> Any:
     """A number that multiplies arrays of a dtype."""
     return cast(x, dtype) if isinstance(x, Tracer) else x
 
@@ -138,7 +140,7 @@ def kept(state: dict[str, Any], name: str, p: Any, value: Any) -> None:
         assign("optimizer_step_", have, value)
 
 
-def next_step(state: dict[str, Any]) -> Any:
+def next_step(state: dict[str, Any]) -> Array | complex:
     """The number of this step: a Python number, or what stands for it in a traced step."""
     step = state["step"]
     value = value_of(step) + np.float32(1.0)
@@ -146,7 +148,7 @@ def next_step(state: dict[str, Any]) -> Any:
     return cast(value, np.float64) if isinstance(value, Tracer) else float(value)
 
 
-def assigned(label: str, x: Tensor, value: Any) -> Any:
+def assigned(label: str, x: Tensor, value: Any) -> Array:
     """``assign``, which gives the value."""
     assign(label, x, value)
     return value
@@ -158,7 +160,7 @@ def moved(label: str, mean: Tensor, x: Any, share: Any) -> Any:
     return assigned(label, mean, have + share * (x - have))
 
 
-def blended(label: str, mean: Tensor, x: Any, keep: float) -> Any:
+def blended(label: str, mean: Tensor, x: Any, keep: float) -> Array:
     """A mean of which a share is kept."""
     return assigned(label, mean, keep * value_of(mean) + (1 - keep) * x)
 
@@ -179,7 +181,7 @@ def with_gradients(group: dict[str, Any]) -> Iterable[tuple[Any, Any, Any]]:
             yield p, value_of(p), -value if maximize else value
 
 
-def decayed(group: dict[str, Any], value: Any, grad: Any, lr: Any = None) -> tuple[Any, Any]:
+def decayed(group: dict[str, Any], value: Any, grad: Any, lr: object = None) -> tuple[Any, Any]:
     """A value and its gradient with the decay in one of them: in the value if it is decoupled."""
     decay = group["weight_decay"]
     if not decay:

@@ -49,7 +49,7 @@ class IterableDataset(Dataset[Any]):
         """
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> Any:
         """Both, one after the other."""
         return ChainDataset([self, other])
 
