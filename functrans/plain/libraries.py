@@ -29,6 +29,7 @@ from functrans.arrays.operators import fresh
 from functrans.core.boundary import note_refusal
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer
+from functrans.core.values import Array, Operand
 from functrans.errors import FunctransError
 from functrans.plain import iterators, series
 from functrans.plain.kinds import exemplar

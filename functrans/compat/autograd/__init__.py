@@ -10,8 +10,15 @@ Not offered are autograd's boxes and nodes (``Box`` is the class of traced value
 Layer: ``compat``.
 """
 
+import typing as _typing
+
 from functrans.compat import namespaces as _namespaces
 from functrans.compat.autograd.table import TABLE as _TABLE
+
+if _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _typing.Any:
+        """A name of the table, submodules included."""
 
 
 def install() -> None:

@@ -10,10 +10,17 @@ Arrays are NumPy's, dtypes are those that are asked for: ``jnp.zeros(3)`` is flo
 Layer: ``compat``.
 """
 
+import typing as _typing
+
 from functrans.compat import namespaces as _namespaces
 from functrans.compat.jax.arrays import adapted as _adapted
 from functrans.compat.jax.table import DROPPED as _DROPPED
 from functrans.compat.jax.table import TABLE as _TABLE
+
+if _typing.TYPE_CHECKING:
+
+    def __getattr__(name: str) -> _typing.Any:
+        """A name of the table, submodules included."""
 
 
 def install() -> None:
