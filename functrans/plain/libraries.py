@@ -111,7 +111,7 @@ def _by_itself(value: object) -> Any:
     return value
 
 
-def library_twin(value: object) -> Any:
+def library_twin(value: Any) -> Any:
     """What stands for a function, class or module of a library."""
     found = registered(value)
     if found is not None:
