@@ -42,6 +42,7 @@ from functrans.errors import (
     TreeMismatchError,
     UnsupportedOperationError,
 )
+from functrans.scipy.optimize import curve_fit, minimize
 
 X = np.array([1.0, 2.0, 3.0])
 M = np.array([[2.0, 1.0], [1.0, 3.0]])
@@ -1214,9 +1215,18 @@ def callback_of_another_shape():
     [1, 1],
 )
 def if_in_an_objective():
-    from functrans.scipy.optimize import minimize
-
     minimize(_with_if, np.zeros(2))
+
+
+@mistake(
+    ConcretizationError,
+    "curve_fit: _model is compiled",
+    "jit=False",
+    lambda: curve_fit(_model, X, 2 * X, p0=[1.0], jit=False)[0],
+    [2],
+)
+def if_in_a_model():
+    curve_fit(_model, X, 2 * X, p0=[1.0])
 
 
 @mistake(
@@ -1484,9 +1494,11 @@ def _with_if(x):
     return np.sum((x - 1) ** 2) if x[0] < 5 else 0.0
 
 
-def _minimum(**options: Any) -> Any:
-    from functrans.scipy.optimize import minimize
+def _model(t, a):
+    return a * t if a > 0 else -a * t
 
+
+def _minimum(**options: Any) -> Any:
     return np.round(minimize(_with_if, np.zeros(2), **options).x, 6)
 
 

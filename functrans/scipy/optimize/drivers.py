@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from functrans.core.arguments import further_arguments
+from functrans.core.arguments import further_arguments, part_of
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.values import Array
@@ -229,7 +229,7 @@ def _of_number(who: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     def of_vector(x: Array, *args: Any) -> Array:
         return fun(x[0], *args)
 
-    return of_vector
+    return part_of(fun, of_vector)
 
 
 @boundary

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.arguments import part_of
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.scipy.optimize.arguments import (
@@ -190,7 +191,8 @@ def curve_fit(
         known = functions.get(id(data))
         if known is None:
             functions.clear()
-            function = ScipyFunction(lambda p: f(data, *p), jit=jit, who=who)
+            of_parameters = part_of(f, lambda p: f(data, *p))
+            function = ScipyFunction(of_parameters, jit=jit, who=who)
             known = functions[id(data)] = (data, function)
         return known[1]
 
