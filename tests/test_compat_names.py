@@ -138,6 +138,17 @@ def test_keywords_of_devices_and_exactness_are_taken() -> None:
     assert jax.jit(backend="cpu")(jnp.sum)(x) == 4
 
 
+def test_factorizations_read_both_triangles() -> None:
+    a = np.array([[4.0, 2.0], [0.0, 9.0]])
+    slope = jax.grad(lambda a: jnp.linalg.cholesky(a)[1, 0])(a)
+    assert slope[0, 1] == slope[1, 0] == 0.25
+    assert jnp.linalg.cholesky(a)[1, 0] == 0.5
+    assert jnp.linalg.cholesky(a, symmetrize_input=False)[1, 0] == 0.0
+    assert jnp.linalg.slogdet(a, method="qr")[1] == np.log(36.0)
+    expm = functrans.compat.jax.scipy.linalg.expm
+    np.testing.assert_allclose(expm(np.zeros((2, 2)), upper_triangular=True), np.eye(2))
+
+
 def test_classes_that_are_not_registered_are_leaves() -> None:
     import dataclasses
 
@@ -281,6 +292,16 @@ def test_optimizers_reach_the_minimum_of_containers() -> None:
         np.testing.assert_allclose(found["w"], goal["w"], atol=0.02)
         np.testing.assert_allclose(found["b"], goal["b"], atol=0.02)
     assert seen == list(range(200))
+
+
+def test_a_function_may_have_the_name_of_its_module() -> None:
+    from functrans.compat.autograd.misc import flatten
+    from functrans.compat.autograd.misc.flatten import flatten_func
+
+    vector, unflatten = flatten({"a": A, "b": 1.0})
+    assert vector.tolist() == [*A, 1.0]
+    assert unflatten(vector)["b"] == 1.0
+    assert flatten_func(lambda x: {"c": x["a"]}, {"a": A})[0](A).tolist() == A.tolist()
 
 
 def test_fixed_points_are_differentiable_twice() -> None:

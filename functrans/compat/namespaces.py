@@ -117,6 +117,11 @@ def public_names(source: Any) -> list[str]:
     return [name for name in dir(source) if name[0] != "_"] if listed is None else list(listed)
 
 
+def _public(row: str) -> list[str]:
+    """The names of a row."""
+    return [name.partition("=")[0] for name in row.partition(":")[2].split()]
+
+
 def build(
     package: str,
     library: str,
@@ -143,8 +148,11 @@ def build(
         module.__getattr__, module.__dir__ = names.get, names.listed
         sys.modules[whole] = module
         if name:
-            parent, _, last = whole.rpartition(".")
-            setattr(sys.modules[parent], last, module)
+            above, _, last = name.rpartition(".")
+            if not any(
+                last in _public(row) for row in table[above]
+            ):  # a name of its own goes first
+                setattr(sys.modules[whole.rpartition(".")[0]], last, module)
 
 
 def install(package: str, library: str) -> None:

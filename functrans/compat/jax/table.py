@@ -52,7 +52,7 @@ TABLE: dict[str, tuple[str, ...]] = {
         "ml_dtypes: bfloat16",
         "functrans.numpy: *",
     ),
-    "numpy.linalg": ("functrans.numpy.linalg: *",),
+    "numpy.linalg": (f"{_VALUES}: cholesky eigh", "functrans.numpy.linalg: *"),
     "numpy.fft": ("functrans.numpy.fft: *",),
     "lax": (f"{_VALUES}: cond", "functrans.lax: *"),
     "lax.linalg": ("functrans.lax.linalg: *",),
@@ -125,6 +125,8 @@ TABLE: dict[str, tuple[str, ...]] = {
 }
 
 DROPPED = {
+    "numpy.linalg": ("method", "numpy_resid"),
     "random": ("out_sharding", "impl"),
+    "scipy.linalg": ("max_squarings", "method", "tol", "upper_triangular"),
 }
 """Keywords that functions of a module take and that change nothing here."""

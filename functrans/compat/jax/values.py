@@ -322,6 +322,22 @@ all, amax, amin, any, max, mean, min, prod, std, sum, var = (
     )
 )  # fmt: skip
 
+
+def _symmetrized(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A factorization of the mean of a matrix and its adjoint, if ``symmetrize_input``."""
+
+    @functools.wraps(function)
+    def call(a: Any, *args: Any, symmetrize_input: bool = True, **options: Any) -> Any:
+        if symmetrize_input:
+            a = fnp.asarray(a)
+            a = (a + fnp.conj(fnp.matrix_transpose(a))) / 2
+        return function(a, *args, **options)
+
+    return call
+
+
+cholesky, eigh = _symmetrized(fnp.linalg.cholesky), _symmetrized(fnp.linalg.eigh)
+
 _UNUSED_BY_JIT = (
     "in_shardings", "out_shardings", "keep_unused", "device", "backend", "inline",
     "compiler_options",
