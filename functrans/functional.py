@@ -191,7 +191,7 @@ def jacobian(
     values, is_in_tuple = _as_tuple("jacobian", "inputs", inputs)
     is_out_tuple: list[bool] = []
 
-    def as_tuple(*args: Any) -> tuple[Any, ...]:
+    def as_tuple(*args: object) -> tuple[Any, ...]:
         result = func(*args)
         _check_result("jacobian", result)
         is_out_tuple.append(isinstance(result, tuple))
@@ -219,7 +219,7 @@ def _scalar_result(who: str, func: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its one-element result as a scalar."""
     check_callable(f"functional.{who}", func)
 
-    def scalar(*args: Any) -> Any:
+    def scalar(*args: object) -> Any:
         result = func(*args)
         if isinstance(result, tuple) and len(result) == 1:
             result = result[0]
@@ -292,7 +292,7 @@ def hessian(
     scalar = _scalar_result("hessian", func)
     gradient = value_and_grad(scalar, argnums, holomorphic=_is_holomorphic(values))
 
-    def gradients(*args: Any) -> tuple[Any, ...]:
+    def gradients(*args: object) -> tuple[Any, ...]:
         return gradient(*args)[1]
 
     gradients.__name__ = name_of(func)
@@ -418,7 +418,7 @@ def jvp(
         recorded, _, _, _ = _record("jvp", func, inputs)
         _check_use("jvp", "output", _all_depends(recorded))
 
-    def checked(*args: Any) -> Any:
+    def checked(*args: object) -> Any:
         result = func(*args)
         _check_result("jvp", result)
         return result
@@ -499,7 +499,7 @@ def _hessian_product(
                     f"strict=True does not allow; {_STRICT}"
                 )
 
-    def gradient(*args: Any) -> tuple[Any, ...]:
+    def gradient(*args: object) -> tuple[Any, ...]:
         value, gradients = transform(*args)
         return (value, *gradients)
 

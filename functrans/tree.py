@@ -245,7 +245,7 @@ def _columns(who: str, treedef: Any, rest: Sequence[Any]) -> list[list[Any]]:
 def map(  # jax.tree.map's name
     fun: Callable[..., Any],
     tree: Any,
-    *rest: Any,
+    *rest: object,
     is_leaf: _Asked = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:

@@ -622,7 +622,7 @@ def _to_complex(self: Any) -> complex:
         raise refused(self, error, sys._getframe(1)) from error.__cause__
 
 
-def _item(self: Any, *args: Any) -> Any:
+def _item(self: Any, *args: object) -> Any:
     if is_plain_code(sys._getframe(1)):
         return element(self, *args)
     return self._concrete(".item()").item(*args)

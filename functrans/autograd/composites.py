@@ -151,7 +151,7 @@ class CompositeNode(GraphNode):
             return None
         places = [i for i, x in enumerate(operands) if hasattr(x, "shape")]
 
-        def flat(*args: Any) -> list[Any]:
+        def flat(*args: object) -> list[Any]:
             full = list(operands)
             for i, arg in zip(places, args, strict=True):
                 full[i] = arg

@@ -552,7 +552,7 @@ class Factories:
         dtype: Any = None,
         requires_grad: bool = False,
         out: Any = None,
-        **_: Any,
+        **_: object,
     ) -> Tensor:
         """Random integers in [low, high).
 

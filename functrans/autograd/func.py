@@ -131,7 +131,7 @@ def grad_and_value(
     numbers = argument_numbers(argnums)
 
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
-    def gradient_and_value(*args: Any, **kwargs: object) -> tuple[Any, ...]:
+    def gradient_and_value(*args: object, **kwargs: object) -> tuple[Any, ...]:
         check_argnums(numbers, args)
         value, gradient = transformed(
             lambda f: reverse.value_and_grad(f, numbers, has_aux),
@@ -348,7 +348,7 @@ def _jacobian(
     func: Callable[..., Any], numbers: Any, transform: Any, check: Any, direction: str
 ) -> Callable[..., Any]:
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
-    def jacobian_of(*args: Any, **kwargs: Any) -> Any:
+    def jacobian_of(*args: object, **kwargs: object) -> Any:
         check_argnums(numbers, args)
         return transformed(transform, func, args, kwargs, direction, check)
 
@@ -396,12 +396,12 @@ def jacfwd(
     def transform(f: OnValues) -> Callable[..., Any]:
         f.takes_writes = True
 
-        def with_writes(*args: Any, **kwargs: object) -> Any:
+        def with_writes(*args: object, **kwargs: object) -> Any:
             result, written = f(*args, **kwargs)
             out, aux = result if has_aux else (result, None)
             return out, (aux, written)
 
-        def with_aux(*args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        def with_aux(*args: object, **kwargs: object) -> tuple[Any, ...]:
             found, (aux, written) = jacobian.jacfwd(with_writes, numbers, has_aux=True)(
                 *args, **kwargs
             )
@@ -410,7 +410,7 @@ def jacfwd(
         return with_aux
 
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
-    def drawing(*args: Any, **kwargs: object) -> Tensor:
+    def drawing(*args: object, **kwargs: object) -> Tensor:
         with entered({"batches": (*modes.batches, BatchLevel(randomness))}):
             return func(*args, **kwargs)
 

@@ -58,7 +58,7 @@ def vmap(
     check_chunk("vmap", chunk_size)
 
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
-    def vmapped(*args: Any, **kwargs: object) -> Any:
+    def vmapped(*args: object, **kwargs: object) -> Any:
         name = name_of(func)
         size = _check_mapped(name, in_dims, args)
 

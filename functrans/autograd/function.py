@@ -76,7 +76,7 @@ class Function:
     generate_vmap_rule = False
     _backward_cls: Any = None
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all "
             "static, so you should invoke them on the class itself. Instantiating an autograd "
@@ -84,7 +84,7 @@ class Function:
             DeprecationWarning,
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Refuse: functions are not called on instances.
 
         Raises:
@@ -162,7 +162,7 @@ class Function:
         )
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: object) -> Any:
         """The operation on a batch.
 
         Args:
@@ -202,7 +202,7 @@ class Function:
         return function(ctx, *gradients)
 
     @classmethod
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls, *args: object, **kwargs: object) -> Any:
         """Call the operation.
 
         Args:
@@ -534,7 +534,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(fn)
-    def wrapper(ctx: Any, *args: Any) -> Any:
+    def wrapper(ctx: Any, *args: object) -> Any:
         before = modes.grad
         modes.grad = False
         try:
@@ -634,7 +634,7 @@ class NestedIOFunction(Function):
     """
 
     @classmethod
-    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+    def apply(cls, *args: object, **kwargs: object) -> Any:
         """Call the operation on nested arguments.
 
         Args:
@@ -675,7 +675,7 @@ class NestedIOFunction(Function):
         return (None, *_tensors_in(result))
 
     @staticmethod
-    def forward_extended(ctx: Any, *args: Any) -> Any:
+    def forward_extended(ctx: Any, *args: object) -> Any:
         """The operation on nested arguments.
 
         Raises:
@@ -713,7 +713,7 @@ class _NestedCtx(FunctionCtx):
         object.__setattr__(self, "_ctx", ctx)
         object.__setattr__(self, "_structure", structure)
 
-    def save_for_backward(self, *args: Any) -> None:
+    def save_for_backward(self, *args: object) -> None:
         """Keep nested tensors."""
         object.__setattr__(self, "_structure", _structure_of(args))
         self._ctx.save_for_backward(*[x for x in _tensors_in(args) if x is not None])
@@ -723,11 +723,11 @@ class _NestedCtx(FunctionCtx):
         """The nested tensors."""
         return _rebuilt(self._structure, iter(self._ctx.saved_tensors))
 
-    def mark_dirty(self, *args: Any) -> None:
+    def mark_dirty(self, *args: object) -> None:
         """Say which nested tensors were written to."""
         self._ctx.mark_dirty(*[x for x in _tensors_in(args) if x is not None])
 
-    def mark_non_differentiable(self, *args: Any) -> None:
+    def mark_non_differentiable(self, *args: object) -> None:
         """Say which nested tensors have no derivative."""
         self._ctx.mark_non_differentiable(*[x for x in _tensors_in(args) if x is not None])
 

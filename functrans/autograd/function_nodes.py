@@ -175,7 +175,7 @@ class FunctionCtx:
         """
         self.saved_for_forward = tensors
 
-    def mark_dirty(self, *args: Any) -> None:
+    def mark_dirty(self, *args: object) -> None:
         """Say which arguments ``forward`` wrote to; it must return all of them.
 
         Args:
@@ -191,7 +191,7 @@ class FunctionCtx:
             FutureWarning,
         )
 
-    def mark_non_differentiable(self, *args: Any) -> None:
+    def mark_non_differentiable(self, *args: object) -> None:
         """Say which results have no derivative.
 
         Args:
@@ -297,7 +297,7 @@ class FunctionNode(GraphNode):
             raise AttributeError(name)
         return getattr(self.ctx, name)
 
-    def pack_residuals(self, *_: Any) -> None:
+    def pack_residuals(self, *_: object) -> None:
         """Nothing: tensors were handed to hooks when they were saved."""
 
     def free(self) -> None:

@@ -146,7 +146,7 @@ class OnValues:
         self.follows = any(isinstance(x, Tensor) and x._follows for x in self.originals)
         self.__name__ = self.__qualname__ = name_of(fun)
 
-    def __call__(self, *args: object, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function with tensors that have these values."""
         leaves, treedef = tree.flatten((args, kwargs))
         trace = ImperativeTrace(f"{self.__name__} on tensors", is_plain=False)

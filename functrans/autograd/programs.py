@@ -244,7 +244,7 @@ def _make_plan(
     positions = tuple([i for i, value in enumerate(values) if value is not None])
     is_many: list[bool] = []
 
-    def flat(*args: Any) -> list[Any]:
+    def flat(*args: object) -> list[Any]:
         full: list[Any] = [None] * len(values)
         for i, arg in zip(positions, args, strict=True):
             full[i] = arg

@@ -38,7 +38,7 @@ class Generator:
       0
     """
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: object = "cpu") -> None:
         self.device = device
         self._lock = threading.RLock()
         self.manual_seed(_DEFAULT_SEED)

@@ -103,7 +103,7 @@ def without(function: Callable[..., Any], dropped: Sequence[str]) -> Callable[..
     """
 
     @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: object) -> Any:
         for name in dropped:
             options.pop(name, None)
         return function(*args, **options)

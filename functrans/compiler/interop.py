@@ -153,7 +153,7 @@ class CFunction:
         function.functrans_owner = self
         return function
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """Call the function on numbers, or on arrays of the right shapes and dtypes.
 
         Returns:

@@ -30,7 +30,7 @@ class Binomial:
 
     n: int
 
-    def __call__(self, *args: Any, **params: Any) -> bool:
+    def __call__(self, *args: object, **params: Any) -> bool:
         """Refuse to be asked about single equations, as other policies are.
 
         Raises:

@@ -178,7 +178,7 @@ class _Split:
         )
 
     def _primal(self, primal: Jaxpr, n: int, places: list[int]) -> Jaxpr:
-        def fill(*args: Any) -> list[Any]:
+        def fill(*args: object) -> list[Any]:
             outs = evaluate(primal, args)
             slots: list[Any] = [None] * len(self.slots)
             for place, residual in zip(places, outs[n:], strict=True):
@@ -194,7 +194,7 @@ class _Split:
     def _linear(self, linear: Jaxpr, places: list[int]) -> Jaxpr:
         k = len(self.slots)
 
-        def run_linear(*args: Any) -> list[Any]:
+        def run_linear(*args: object) -> list[Any]:
             return evaluate(linear, [*(args[place] for place in places), *args[k:]])
 
         avals = [*self.slots, *linear.in_avals[len(places) :]]
@@ -226,7 +226,7 @@ def _cond_linearize(
     n = len(branches[0].outvars)
     out_avals = branches[0].out_avals
 
-    def linear(choice: Array, *args: Any) -> list[Any]:
+    def linear(choice: Array, *args: object) -> list[Any]:
         outs = bind(cond_p, choice, *args, branches=split.linears)
         return spread(split.out_nonzero, outs, lambda i: zeros(out_avals[i].strong()))
 
@@ -268,7 +268,7 @@ def _transposed_branches(
         avals = [aval.strong() for aval in chosen(branches[0].in_avals, linear_flags)]
 
         def filled(program: Jaxpr, flags: Flags, own_masked: Flags) -> Jaxpr:
-            def fill(*args: Any) -> list[Any]:
+            def fill(*args: object) -> list[Any]:
                 outs = evaluate(program, args)
                 n = sum(flags)
                 cts = spread(flags, outs[:n], lambda i: zeros(avals[i]))
@@ -453,7 +453,7 @@ def _cond_lanes_linearize(
     size = index_aval.shape[0]
     flags = (True,) * len(split.slots) + tuple(chosen(batched, own_needs))
 
-    def linear(choice: Array, *args: Any) -> list[Any]:
+    def linear(choice: Array, *args: object) -> list[Any]:
         outs = bind(cond_lanes_p, choice, *args, branches=split.linears, batched=flags)
         return spread(
             split.out_nonzero,

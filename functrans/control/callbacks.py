@@ -332,7 +332,7 @@ def _announced(label: str, result_shape_dtypes: object) -> tuple[tuple[ShapedArr
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: object,
-    *args: Any,
+    *args: object,
     vmap_method: str | None = None,
     jvp: Callable[..., Any] | None = None,
     vjp: tuple[Callable[..., Any], Callable[..., Any]] | None = None,
@@ -444,7 +444,7 @@ def io_callback(
 
 
 def debug_callback(
-    callback: Callable[..., Any], *args: Any, ordered: bool = False, **kwargs: object
+    callback: Callable[..., Any], *args: object, ordered: bool = False, **kwargs: object
 ) -> None:
     """Call a Python function with the values that traced arrays have when the program runs.
 
@@ -524,7 +524,7 @@ class _Printer:
     def __init__(self, fmt: str) -> None:
         self.fmt = fmt
 
-    def __call__(self, *args: Any, **kwargs: Any) -> None:
+    def __call__(self, *args: object, **kwargs: object) -> None:
         builtins.print(self.fmt.format(*args, **kwargs))
 
 

@@ -99,7 +99,7 @@ def call_linearize(
     n = len(jaxpr.outvars)
     residuals = kept_residuals(results[n:], operands, needs)
 
-    def linear(*args: Any) -> list[Any]:
+    def linear(*args: object) -> list[Any]:
         outs = bind_program(split.linear, *args)
         return spread(split.out_nonzero, outs, lambda i: zeros(jaxpr.out_avals[i].strong()))
 

@@ -169,7 +169,7 @@ def _programs(jaxpr: Jaxpr, needs: Flags, policy: Policy | None) -> tuple[Jaxpr,
     forward, recompute = split_residuals(parts.primal, n, policy or nothing_saveable)
     m = len(recompute.invars)
 
-    def linear(*args: Any) -> list[Any]:
+    def linear(*args: object) -> list[Any]:
         residuals = evaluate(recompute, args[:m])
         return evaluate(parts.linear, [*residuals, *args[m:]])
 
@@ -187,7 +187,7 @@ def _checkpoint_linearize(
     n = len(jaxpr.outvars)
     residuals = kept_residuals([*operands, *results[n:]], operands, needs)
 
-    def linear(*args: Any) -> list[Any]:
+    def linear(*args: object) -> list[Any]:
         outs = _binder(policy)(program, *args)
         return spread(out_nonzero, outs, lambda i: zeros(jaxpr.out_avals[i].strong()))
 
@@ -291,7 +291,7 @@ def checkpoint(
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @named("checkpoint", fun)
-    def checkpointed(*args: Any, **kwargs: object) -> Any:
+    def checkpointed(*args: object, **kwargs: object) -> Any:
         label = f"checkpoint of {name_of(fun)}"
         args, kwargs = tuple(map(tree.fold_float0, args)), tree.fold_float0(kwargs)
         static = {i % len(args) for i in numbers if -len(args) <= i < len(args)}

@@ -784,7 +784,7 @@ class Late(Wrapper):
         self._index = index
         functools.update_wrapper(self, like, updated=())
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         return self._parts()[self._index](*args, **kwargs)
 

@@ -421,7 +421,7 @@ def linear_function(
         for aval in (*carry_avals, *map(shape.stacked, jaxpr.out_avals[shape.n_carry :]))
     ]
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: object) -> list[Any]:
         first, known, x_known, const_dots, given, x_dots = split(args, *counts)
         carry_dots = spread(start, given, lambda i: zeros(carry_avals[i].strong()))
         final, ys = shape.bind(
@@ -596,7 +596,7 @@ def _transposed_body(
     carry_avals = avals[n_const : n_const + n_carry]
     n_known = [len(part) - sum(part) for part in flags]
 
-    def body(*args: Any) -> list[Any]:
+    def body(*args: object) -> list[Any]:
         consts, sums, cts, sum_on, carry_on, xs, known_carry, y_args = split(
             args, n_known[0], sum(const_nz), sum(carry_nz), sum(const_masked), sum(carry_masked),
             n_known[2], n_known[1],
@@ -730,7 +730,7 @@ def _lanes_body(jaxpr: Jaxpr, size: int, shape: Shape, batched: Flags) -> Jaxpr:
     idle = _idle_body(jaxpr, c, k)
     step = -1 if shape.reverse else 1
 
-    def body(*args: Any) -> list[Any]:
+    def body(*args: object) -> list[Any]:
         (counts,), consts, (t,), carry, xs = split(args, 1, c, 1, k)
         active = cast(t < counts, np.int64)
         outs = bind(

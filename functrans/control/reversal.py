@@ -154,7 +154,7 @@ def reversal(
     )
     n_given = len(jaxpr.invars)
 
-    def adjoint(*args: Any) -> list[Any]:
+    def adjoint(*args: object) -> list[Any]:
         kept = evaluate(residuals, args[:n_given])
         return evaluate(transposed, [*kept, *args[n_given:]])
 
@@ -201,7 +201,7 @@ def pull_back_loop(parts: Reversal, known: Sequence[Any], cts: Sequence[Any]) ->
     def walk(i: Any, given: Sequence[Any], order: Any, carry: Sequence[Any]) -> list[Any]:
         """From the latest kept state to that before iteration ``i``."""
 
-        def holds(i: Any, *rest: Any) -> Any:
+        def holds(i: Any, *rest: object) -> Any:
             return rest[n_given] < i
 
         def store(i: Any, *rest: Any) -> list[Any]:
@@ -216,7 +216,7 @@ def pull_back_loop(parts: Reversal, known: Sequence[Any], cts: Sequence[Any]) ->
             def holds_inner(i: Any, *rest: Any) -> Any:
                 return rest[c + n_xs + 1] < rest[c + n_xs]
 
-            def advance(i: Any, *rest: Any) -> list[Any]:
+            def advance(i: Any, *rest: object) -> list[Any]:
                 own, (_, at), state = split(rest, c + n_xs, 2)
                 entries = [
                     read_row(x, position(at), a) for x, a in zip(own[c:], x_avals, strict=True)
@@ -234,7 +234,7 @@ def pull_back_loop(parts: Reversal, known: Sequence[Any], cts: Sequence[Any]) ->
     n_given = c + n_xs + 1
     x_avals = parts.advance.in_avals[c + k :]
 
-    def iteration(*args: Any) -> list[Any]:
+    def iteration(*args: object) -> list[Any]:
         own, full, (order,), carry, inputs = split(args, c, n_xs, 1, 3 + k + n_sums + n_cts)
         (i, top, steps), rows, sums, ct_carry = split(carry, 3, k, n_sums)
         entries, ct_ys = split(inputs, n_xs)
@@ -303,7 +303,7 @@ def _keeping_scan(jaxpr: Jaxpr, shape: Shape, n: int) -> tuple[Jaxpr, np.ndarray
     table = np.full(shape.length, n, _INT)
     table[positions] = np.arange(len(positions))
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         consts, carry, rows, (row,), xs = split(
             args, shape.n_consts, shape.n_carry, shape.n_carry, 1
         )
@@ -349,11 +349,11 @@ def forward_while(
     k = len(carry)
     stores, places = (np.array(part, _INT) for part in online_stores(n))
 
-    def holds(*args: Any) -> Any:
+    def holds(*args: object) -> Any:
         own, _, state = split(args, len(cond_consts), 2 + len(consts) + 3 + k)
         return evaluate(cond, [*own, *state])[0]
 
-    def step(*args: Any) -> list[Any]:
+    def step(*args: object) -> list[Any]:
         _, (stores, places), consts_in, (number, event, steps), rows, state = split(
             args, len(cond_consts), 2, len(consts), 3, k
         )

@@ -304,7 +304,7 @@ def _linear_program(
     ]
     label = f"linear part of {body.name}"
 
-    def push(*args: Any) -> list[Any]:
+    def push(*args: object) -> list[Any]:
         """The tangents by forward mode, from the first state on."""
         known, dots = split(args, n_known)
         first, consts, xs, rows, rest = split(known, n_first, c, len(xs_needs), k)
@@ -330,7 +330,7 @@ def _linear_program(
 
     forward, _ = hoist(simplify(stage(push, [*known_avals, *dot_avals], label, name=body.name)))
 
-    def pull(*args: Any) -> list[Any]:
+    def pull(*args: object) -> list[Any]:
         return pull_back_loop(parts, args[:n_known], args[n_known:])
 
     ct_avals = [aval.strong() for aval in forward.out_avals]
@@ -338,7 +338,7 @@ def _linear_program(
     backward = simplify(staged)
     out_avals = [aval.strong() for aval in (*carry, *map(shape.stacked, body.out_avals[k:]))]
 
-    def linear(*args: Any) -> list[Any]:
+    def linear(*args: object) -> list[Any]:
         const_dots, given, x_dots = split(args[n_known:], sum(const_needs), sum(start))
         carry_dots = spread(start, given, lambda i: zeros(carry[i].strong()))
         dots = [*const_dots, *select(carry_dots, carry_needs), *x_dots]

@@ -229,7 +229,7 @@ def scan(
     shape = Shape(len(body.captured), len(carry), n, bool(reverse), turns)
     operands = [*body.captured, *carry, *stacks]
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         _, *parts = shape.unpack(args)
         own, ys = shape.bind(jaxpr, [], *parts)
         return [*own, *ys]
@@ -397,7 +397,7 @@ def while_loop(
     holds = cast_results(condition.jaxpr, [_BOOLEAN])
     n_cond, n_body = len(condition.captured), len(body.captured)
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         cond_consts, body_consts, values = split(args, n_cond, n_body)
         return bind_while(holds, jaxpr, cond_consts, body_consts, values)[0]
 

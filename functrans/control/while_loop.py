@@ -239,7 +239,7 @@ def _while_linearize(
 def _counting(body: Jaxpr, n_consts: int) -> Jaxpr:
     """The body of a loop that carries the number of iterations done."""
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         consts, (number,), carry = split(args, n_consts, 1)
         return [number + 1, *evaluate(body, [*consts, *carry])]
 
@@ -423,13 +423,13 @@ def _lanes_programs(
     n = len(body_jaxpr.invars) - n_body
     y_avals = body_jaxpr.out_avals[n:]
 
-    def step(*args: Any) -> list[Any]:
+    def step(*args: object) -> list[Any]:
         cond_consts, body_consts, carry = split(args, n_cond, n_body)
         outs = evaluate(body_jaxpr, [*body_consts, *carry])
         (holds,) = evaluate(cond_jaxpr, [*cond_consts, *outs[:n]])
         return [holds, *outs]
 
-    def idle(*args: Any) -> list[Any]:
+    def idle(*args: object) -> list[Any]:
         return [np.False_, *args[n_cond + n_body :], *map(zeros, y_avals)]
 
     label = f"vmap of while of {body_jaxpr.name}"
@@ -438,7 +438,7 @@ def _lanes_programs(
         for function in (idle, step)
     )
 
-    def body(*args: Any) -> Sequence[Any]:
+    def body(*args: object) -> Sequence[Any]:
         consts, (active,), carry = split(args, n_cond + n_body, 1)
         index = cast(active, np.int64)
         return bind(cond_lanes_p, index, *consts, *carry, branches=branches, batched=batched)

@@ -35,7 +35,7 @@ def boundary(function: F) -> F:
     """
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         token = warn_at_user()
         try:
             return function(*args, **kwargs)

@@ -35,7 +35,7 @@ def traced_form(who: str, fun: Function) -> Function:
     needs_none = False  # nor would it, but for an argument
 
     @functools.wraps(fun)
-    def call(*args: Any, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         nonlocal needs_none
         if needs_none and _MAY_NEED_TWIN.isdisjoint(map(type, args)):
             return fun(*args, **kwargs)
@@ -54,7 +54,7 @@ _MAY_NEED_TWIN = frozenset({FunctionType, MethodType, functools.partial, list})
 """Types of arguments for which a function may need a twin that needs none of itself."""
 
 
-def call_traced(fun: Any, /, *args: object, **kwargs: Any) -> Any:
+def call_traced(fun: Any, /, *args: object, **kwargs: object) -> Any:
     """Call a function, or its twin where plain code needs one."""
     is_on = current_config.get().plain and open_traces.get()
     if is_on and _may_have_twin(fun) and deferred.needs_twin(fun, args):

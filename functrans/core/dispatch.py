@@ -166,7 +166,7 @@ class Tracer:
             _give_methods()
             return self.__array_ufunc__(*args, **kwargs)
 
-        def __array_function__(self, *args: Any, **kwargs: Any) -> Any:
+        def __array_function__(self, *args: object, **kwargs: object) -> Any:
             _give_methods()
             return self.__array_function__(*args, **kwargs)
 

@@ -83,7 +83,7 @@ class Transformed(Wrapper):
         self._arguments = arguments
         self._options = options
 
-    def __call__(self, *args: object, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         token = warn_at_user()  # as ``boundary`` does, without a call of its own
         try:
@@ -158,7 +158,7 @@ def transform(make: Maker) -> Maker:
     """
 
     @functools.wraps(make)
-    def transformed(*args: Any, **options: Any) -> Any:
+    def transformed(*args: object, **options: object) -> Any:
         try:
             function = make(*args, **options)
         except Exception as error:

@@ -287,7 +287,7 @@ def series_program(
     flags = (instantiate,) * len(jaxpr.outvars) if isinstance(instantiate, bool) else instantiate
     out_nonzero: list[bool] = []
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         trace = _TaylorTrace(f"series of {jaxpr.name or 'a program'}", order)
         groups = iter(_groups(args[n:], order))
         with tracing(trace):

@@ -386,7 +386,7 @@ def _laplacian_program(
     present = [w is not None for w in weights]
     out_kinds: list[_Kind] = []
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         m = n + sum(present)
         rest = iter(args[m:])
         own = spread(tuple(present), args[n:m], _nothing)

@@ -45,7 +45,7 @@ class Described(ABC):
     def kept(self) -> list[Any]:
         """The programs in the cache."""
 
-    def jaxpr(self, *args: Any, **kwargs: object) -> Jaxpr:
+    def jaxpr(self, *args: object, **kwargs: object) -> Jaxpr:
         """The simplified program for arguments like these; captured arrays are its constants.
 
         That of a function on tensors has the tensors that it reaches as first arguments.

@@ -52,7 +52,7 @@ def forked(fun: Callable[..., Any], who: str, is_pure: bool = False) -> Callable
     """
 
     @functools.wraps(fun)
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         try:
             return fun(*args)
         except (ConcretizationError, AliasedWriteError):

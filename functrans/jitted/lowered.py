@@ -196,7 +196,7 @@ class Executable(_Staged):
         """Pickled as a program: machine code is of a machine, whose cache may have it."""
         return Lowered.compile, (self._lowered,)
 
-    def __call__(self, *args: object, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
         signature, kind = self._signature, self._kind
         leaves, treedef, static = signature.split(args, kwargs)

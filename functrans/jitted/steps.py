@@ -178,7 +178,7 @@ def _step(part: Jaxpr, numbers: Sequence[int], guards: Sequence[Guard]) -> Step:
     program = replace(part, eqns=tuple(eqns), outvars=(*integers, *part.outvars), cache={})
     n = len(integers)
 
-    def joined(*args: Any) -> list[Any]:
+    def joined(*args: object) -> list[Any]:
         outs = evaluate(program, args)
         return [concatenate(outs[:n]) if n > 1 else outs[0], *outs[n:]]
 

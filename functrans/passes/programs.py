@@ -244,7 +244,7 @@ def jvp_jaxpr(
     n = len(jaxpr.invars)
     out_nonzero: list[bool] = []
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         trace = PushingTrace(f"jvp of {jaxpr.name or 'a program'}")
         with tracing(trace):
             tangents = iter(args[n:])
@@ -339,7 +339,7 @@ def linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = Fals
     out_nonzero: list[bool] = []
     k = len(residuals)
 
-    def linear(*args: Any) -> list[Any]:
+    def linear(*args: object) -> list[Any]:
         given = dict(zip(residuals, args[:k], strict=True))
 
         def fill(value: Any) -> Any:
@@ -463,7 +463,7 @@ def _transpose_jaxpr(
     ordered = permute(jaxpr, [*first, *(i for i, flag in enumerate(is_linear) if flag)])
     masked = [i for i, flag in enumerate(ct_masked or ()) if flag]
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         out_avals = jaxpr.out_avals
         cts = spread(ct_nonzero, args[n : n + m], lambda i: Zero(out_avals[i]))
         for i, mask in zip(masked, args[n + m :], strict=True):
@@ -509,7 +509,7 @@ def batch_jaxpr(
     force = _per_result(jaxpr, force)
     out_batched: list[bool] = []
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         dims = [0 if flag else None for flag in batched]
         outs, out_dims = evaluate_batched(jaxpr, size, args, dims, axis_name)
         results = []

@@ -176,7 +176,7 @@ def _pull_batched(node: Node, ct: Any, size: int) -> list[Any]:
     found: list[int] = []
     found_masked: list[int] = []
 
-    def one(*args: Any) -> list[Any]:
+    def one(*args: object) -> list[Any]:
         slots = fill(len(avals), present, args[: len(present)])
         for i, mask in zip(masked, args[len(present) :], strict=True):
             slots[i] = Masked(slots[i], mask)
@@ -298,7 +298,7 @@ def _derived_pullback(
     found: list[int] = []
     found_masked: list[int] = []
 
-    def run(*args: Any) -> list[Any]:
+    def run(*args: object) -> list[Any]:
         primals, outs = args[:n], args[n : n + m]
         cts: list[Any] = [Zero(aval) for aval in out_avals]
         for i, ct in zip(present, args[n + m :], strict=False):

@@ -177,7 +177,7 @@ class Ends:
         """Refused."""
         raise self._refusal("arithmetic with all of them")
 
-    def __array_function__(self, func: Any, *_: Any) -> Any:
+    def __array_function__(self, func: Any, *_: object) -> Any:
         """Refused."""
         raise self._refusal(f"numpy.{func.__name__} of all of them")
 

@@ -98,7 +98,7 @@ def _own(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: float) -> Any:
+    def call(*args: object, **kwargs: float) -> Any:
         args = tuple([_by_itself(arg) for arg in args])
         return call_settled(function, args, {k: _by_itself(arg) for k, arg in kwargs.items()})
 
@@ -140,7 +140,7 @@ def _of_code(function: Any) -> Callable[..., Any]:
     plain = library(function)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if not holds_tracer(settled((args, kwargs))):
             return plain(*args, **kwargs)
         args = tuple(map(_held, args))
@@ -193,7 +193,7 @@ def _compiled(function: Any) -> Any:
     plain = library(function)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         for value in settled((*args, *kwargs.values())):
             if isinstance(value, Tracer):
                 error = deferred.conversion_error(value, sys._getframe(1))
@@ -219,7 +219,7 @@ def library(function: Callable[..., Any]) -> Callable[..., Any]:
     place = _place_of_out(function)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         return call_settled(function, args, kwargs, place)
 
     return call
@@ -236,7 +236,7 @@ def _writing(function: Callable[..., Any], target: str) -> Callable[..., Any]:
     """A function that writes to its first argument."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Array) -> Any:
+    def call(*args: object, **kwargs: Array) -> Any:
         return write_by(function, target, args, kwargs)
 
     return call
@@ -252,7 +252,7 @@ class Ufunc:
     def __init__(self, ufunc: Any) -> None:
         self.ufunc = ufunc
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """As the ufunc."""
         if any(type(x) in (list, tuple) and holds_tracer(settled(x)) for x in args):
             args = tuple([fnp.asarray(settled(x)) if type(x) in (list, tuple) else x for x in args])
@@ -424,7 +424,7 @@ class Vectorized(fnp.vectorize):
         if pyfunc is not None:
             super().__init__(lambda *a, **k: settled(pyfunc(*a, **k)), *args, **kwargs)
 
-    def __call__(self, *args: object, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The function at each element; of a function, as a decorator with options."""
         if not hasattr(self, "pyfunc"):
             return Vectorized(args[0], *self.options[0], **self.options[1])
@@ -447,7 +447,7 @@ def _reshaping(name: str) -> Callable[..., Any]:
     plain = library(getattr(fnp, name))
 
     @functools.wraps(getattr(np, name))
-    def call(*args: Any, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if args and type(args[0]) is Buffer:
             return getattr(args[0], name)(*args[1:], **kwargs)
         return plain(*args, **kwargs)
@@ -473,7 +473,7 @@ def _of_shape(name: str) -> Callable[..., Any]:
     function = getattr(fnp, name)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if args:
             args = (_extents(settled(args[0])), *args[1:])
         return call_settled(function, args, kwargs)
@@ -486,7 +486,7 @@ def _array_of_matrix(name: str) -> Callable[..., Any]:
     function = getattr(fnp, name)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Array) -> Any:
+    def call(*args: object, **kwargs: Array) -> Any:
         if args and type(args[0]) is TracedDense:
             args = (args[0].array, *args[1:])
         return call_settled(function, args, kwargs)
@@ -499,7 +499,7 @@ def _making(name: str) -> Callable[..., Any]:
     plain = _array_of_matrix(name)
 
     @functools.wraps(plain)
-    def call(*args: Any, **kwargs: Array) -> Any:
+    def call(*args: object, **kwargs: Array) -> Any:
         result = plain(*args, **kwargs)
         is_given = any(result is x for x in (*args, *kwargs.values()))
         return result if is_given else new_array(result)
@@ -512,7 +512,7 @@ def _as_array(name: str) -> Callable[..., Any]:
     plain = _array_of_matrix(name)
 
     @functools.wraps(plain)
-    def call(*args: Any, **kwargs: Array) -> Any:
+    def call(*args: object, **kwargs: Array) -> Any:
         result = plain(*args, **kwargs)
         if isinstance(result, Tracer) and not isinstance(exemplar(result), np.ndarray):
             return new_array(fresh(result) if args and result is args[0] else result)
@@ -530,7 +530,7 @@ def _seeing(theirs: Callable[..., Any], plain: Callable[..., Any]) -> Callable[.
     """A function that gives views, also of an array without axes."""
 
     @functools.wraps(theirs)
-    def call(*args: Any, **kwargs: Array) -> Any:
+    def call(*args: object, **kwargs: Array) -> Any:
         first = args[0] if args else None
         if type(first) is Buffer and not first.ndim and first.traced() is not None:
             result = given(theirs(first.plain(), *args[1:], **kwargs))
@@ -597,7 +597,7 @@ def _called_by_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function without the option by which functions of SciPy call each other undecorated."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         kwargs.pop("_no_deco", None)
         return function(*args, **kwargs)
 
@@ -662,7 +662,7 @@ class Distribution:
         is_multivariate = not hasattr(self.scipy, "ppf")
         return library(_without_ones(found) if is_multivariate else found)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Frozen:
+    def __call__(self, *args: object, **kwargs: object) -> Frozen:
         """The distribution with parameters."""
         return Frozen(self, args, kwargs)
 

@@ -158,7 +158,7 @@ def _number(x: Any) -> Any:
 
 
 def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
-    def apply(*args: Any) -> Any:
+    def apply(*args: object) -> Any:
         return function(*map(_number, args))
 
     return apply
@@ -178,7 +178,7 @@ def _integer(name: str) -> Callable[[Any], int]:
 
 
 def _special(name: str) -> Callable[..., Any]:
-    def apply(*args: Any) -> Any:
+    def apply(*args: object) -> Any:
         return getattr(deferred.scipy_names.namespace.special, name)(*map(_number, args))
 
     return apply
@@ -326,7 +326,7 @@ def _of_memory(kind: Any) -> Callable[..., Any]:
     """``memoryview``, ``bytes`` or ``bytearray``, which read the memory of an array."""
 
     @functools.wraps(kind, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if any_traced(args):
             raise ConcretizationError(
                 f"{kind.__name__}() of an array that holds traced values was asked{here()}: their "
@@ -411,7 +411,7 @@ def _text(function: Any) -> Callable[..., Any]:
     """``str`` or ``repr``: of the number, where it is known."""
 
     @functools.wraps(function, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if len(args) == 1 and not kwargs and _is_traced_inside(args[0]):
             return function(_shown(args[0]))
         return function(*args, **kwargs)

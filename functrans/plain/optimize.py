@@ -79,7 +79,7 @@ def _solver(
     signature = inspect.signature(function)
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         args, kwargs = settled(args), settled(kwargs)
         bound = signature.bind(*args, **kwargs)
         try:
@@ -615,7 +615,7 @@ def _staged(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A solver that is a program itself, with those arguments that it shares with SciPy's."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         bound = inspect.signature(getattr(_library(), name)).bind(*args, **kwargs)
         bound.apply_defaults()
         names = inspect.signature(function).parameters

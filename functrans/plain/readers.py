@@ -57,7 +57,7 @@ def reading(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is given traced values in place of arrays that hold some."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         return function(*map(as_read, args), **{key: as_read(x) for key, x in kwargs.items()})
 
     return call
@@ -82,7 +82,7 @@ def _argument(value: Any) -> Any:
 
 def _answering(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: object) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         return as_read(function(*args, **kwargs))
 
     return call

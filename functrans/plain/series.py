@@ -109,7 +109,7 @@ def _traced(kind: Any, module: object, prefix: str) -> Any:
 
 
 def _call(kind: Any, traced: Any) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         args, kwargs = as_read(args), as_read(kwargs)
         is_traced = holds_tracer(args) or holds_tracer(kwargs)
         return (traced if is_traced else kind)(*args, **kwargs)

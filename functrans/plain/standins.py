@@ -47,7 +47,7 @@ class StandIn(type):
     def __init__(cls, original: type, make: Function, member: Function) -> None:
         super().__init__(original.__name__, (), {})
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: object, **kwargs: object) -> Any:
         """An instance of the original."""
         return _own(cls, _MAKE)(*args, **kwargs)
 

@@ -245,7 +245,7 @@ _OF_CLASSES: dict[str, Any] = {
 
 
 def _called_by_metaclass(kind: Any) -> Callable[..., Any]:
-    def call(cls: type, *args: Any, **kwargs: Any) -> Any:
+    def call(cls: type, *args: object, **kwargs: object) -> Any:
         return twin(kind.__call__(cls, *args, **kwargs))
 
     return call
@@ -407,7 +407,7 @@ class _DispatchingMethod(functools.singledispatchmethod):  # type: ignore[type-a
     def __get__(self, instance: object, cls: Any = None) -> Any:
         """The method, bound."""
 
-        def call(*args: Any, **kwargs: object) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             found = self.dispatcher.dispatch(original_of(class_of(args[0])))
             return _member(found).__get__(instance, cls)(*args, **kwargs)
 

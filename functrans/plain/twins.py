@@ -504,7 +504,7 @@ def _twin_dispatcher(function: Any) -> Any:
     """A function of ``functools.singledispatch``: traced values are of the classes of values."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         if not args:
             return function(*args, **kwargs)  # which says what is missing
         return twin(function.dispatch(original_of(class_of(args[0]))))(*args, **kwargs)
@@ -606,7 +606,7 @@ def _twin_cached(value: Any) -> Any:
     inner = twin(value.__wrapped__)
 
     @functools.wraps(value)
-    def call(*args: object, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         args, kwargs = settled(args), settled(kwargs)
         if holds_tracer(args) or holds_tracer(kwargs):
             return inner(*args, **kwargs)

@@ -413,7 +413,7 @@ def check_indices(*avals: object, mode: str, **_: tuple[int, ...]) -> None:
         raise ValueError(f"mode={mode!r}; expected 'raise', 'clip', 'wrap' or 'drop'")
 
 
-def check_scatter(x: Any, v: Any, *indices: Any, mode: str, **_: Any) -> None:
+def check_scatter(x: Any, v: Any, *indices: Any, mode: str, **_: object) -> None:
     """The ``check`` of primitives on an array, what is written to it, and index arrays.
 
     Raises:

@@ -87,7 +87,7 @@ neighbour_writes_p = Primitive(
 # scatter_reduce ---------------------------------------------------------------------------------
 
 
-def _scatter_reduce_check(*avals: ShapedArray, op: str, mode: str, **_: Any) -> None:
+def _scatter_reduce_check(*avals: ShapedArray, op: str, mode: str, **_: object) -> None:
     if op not in UFUNCS:
         raise ValueError(f"op={op!r}; expected one of {', '.join(map(repr, UFUNCS))}")
     check_scatter(*avals, mode=mode)

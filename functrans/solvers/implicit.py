@@ -436,7 +436,7 @@ class ImplicitFunction(Wrapper):
         self._solve = solve
         self._out_like = out_like
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Run the solver."""
         if not args:
             raise TypeError(

@@ -420,7 +420,7 @@ def _over_all(
     total = len(captured)
 
     def make() -> Jaxpr:
-        def solved(*args: Any) -> list[Any]:
+        def solved(*args: object) -> list[Any]:
             return list(evaluate(jaxpr, [*select_at(args, own), *args[total:]]))
 
         return intern(stage(solved, avals, jaxpr.name or "solve", name=jaxpr.name))

@@ -98,7 +98,7 @@ class SparseFunction:
         )
 
     @boundary
-    def __call__(self, *args: object, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The derivative as a ``scipy.sparse`` array of its own memory."""
         plan, leaves = self._planned(args, kwargs)
         data = plan.evaluate(*leaves)

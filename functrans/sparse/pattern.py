@@ -303,7 +303,7 @@ def _matrix(sets: Sets, outs: Sequence[Value]) -> Any:
 @boundary
 def sparsity_pattern(
     fun: Callable[..., Any],
-    *args: Any,
+    *args: object,
     argnums: int | Sequence[int] = 0,
     order: int = 1,
     **kwargs: object,

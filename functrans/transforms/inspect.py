@@ -107,7 +107,7 @@ def make_jaxpr(
     static = _static_positions(static_argnums)
 
     @named("make_jaxpr", fun)
-    def jaxpr_maker(*args: Any, **kwargs: object) -> Any:
+    def jaxpr_maker(*args: object, **kwargs: object) -> Any:
         numbers = frozenset(i % len(args) for i in static) if args else frozenset()
         jaxpr, out_treedef = _stage_call("make_jaxpr", fun, args, kwargs, numbers)
         if not return_shape:
@@ -149,7 +149,7 @@ def _is_float0(leaf: Any) -> bool:
 
 
 @boundary
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: object) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """Shapes and dtypes of a function's result, without computing it.
 
     Args:
@@ -216,7 +216,7 @@ def closure_convert(
     return converted, [value for value in captured if isinstance(value, Tracer)]
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: Any) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: object) -> list[Any]:
     """Evaluate a program.
 
     Args:

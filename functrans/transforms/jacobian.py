@@ -31,7 +31,7 @@ def _jacobian_transform(
     has_aux = options["has_aux"]
 
     @named(who, fun)
-    def jacobian_function(*args: Any, **kwargs: object) -> Any:
+    def jacobian_function(*args: object, **kwargs: object) -> Any:
         call = DenseJacobian(who, fun, numbers, args, kwargs, direction=direction, **options)
         call.check_size()
         result = call.assemble(call.blocks())
@@ -392,7 +392,7 @@ def hessian_diag(
     first = part_of(fun, grad(fun, number))
 
     @named("hessian_diag", fun)
-    def diagonal_function(*args: Any, **kwargs: object) -> Any:
+    def diagonal_function(*args: object, **kwargs: object) -> Any:
         call = DenseJacobian(
             "hessian_diag", first, number, args, kwargs,
             has_aux=False, holomorphic=False, allow_int=None, chunking=chunking,

@@ -106,7 +106,7 @@ def _forward_over_reverse(
 def _reverse_over_forward(
     who: str, fun: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    def slope(*args: Any) -> Any:
+    def slope(*args: object) -> Any:
         return push_call(who, fun, args, tangents)[1]
 
     return _outer_gradient(fun, slope, primals)
@@ -118,7 +118,7 @@ def _reverse_over_reverse(
     numbers = tuple(range(len(primals)))
     gradient = part_of(fun, grad(fun, numbers))
 
-    def product(*args: Any) -> Any:
+    def product(*args: object) -> Any:
         pairs = zip(tree.leaves(gradient(*args)), tree.leaves(tangents), strict=True)
         terms = [_inner(g, v) for g, v in pairs]
         total = terms[0]

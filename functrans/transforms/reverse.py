@@ -316,7 +316,7 @@ def value_and_grad(
     numbers = check_argnums("value_and_grad", argnums)
 
     @named("value_and_grad", fun)
-    def value_and_gradient(*args: Any, **kwargs: object) -> Any:
+    def value_and_gradient(*args: object, **kwargs: object) -> Any:
         value, gradient, aux = _gradient(
             "value_and_grad", fun, numbers, args, kwargs,
             has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int,
@@ -382,7 +382,7 @@ def grad(
     numbers = check_argnums("grad", argnums)
 
     @named("grad", fun)
-    def gradient(*args: Any, **kwargs: object) -> Any:
+    def gradient(*args: object, **kwargs: object) -> Any:
         _, result, aux = _gradient(
             "grad", fun, numbers, args, kwargs,
             has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int,

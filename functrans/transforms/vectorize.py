@@ -87,7 +87,7 @@ def vmap(
         raise ValueError(f"vmap: chunk_size must be at least 1, got {chunk_size}{here()}")
 
     @named("vmap", fun)
-    def vmapped(*args: Any, **kwargs: object) -> Any:
+    def vmapped(*args: object, **kwargs: object) -> Any:
         label = f"vmap of {name_of(fun)}"
         leaves, treedef = tree.flatten((args, kwargs))
         dims = in_dims(label, in_axes, args, kwargs)

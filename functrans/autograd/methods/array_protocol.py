@@ -46,7 +46,7 @@ def _concrete(self: Tensor, what: str) -> Any:
     return value._concrete(what) if isinstance(value, Tracer) else plain(self, what)
 
 
-def dlpack(self: Tensor, **options: Any) -> Any:
+def dlpack(self: Tensor, **options: object) -> Any:
     """Hand the memory to another library, which shares it (``np.from_dlpack``).
 
     Args:

@@ -148,8 +148,8 @@ def _new(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Any]:
         size: Any = None,
         dtype: Any = None,
         requires_grad: bool = False,
-        device: Any = None,
-        **_: Any,
+        device: object = None,
+        **_: object,
     ) -> Tensor:
         if not sizes and size is None:
             raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
@@ -168,7 +168,7 @@ def new_full(
     *,
     dtype: Any = None,
     requires_grad: bool = False,
-    device: Any = None,
+    device: object = None,
     **_: object,
 ) -> Tensor:
     """A tensor of one number in the same dtype."""
@@ -184,7 +184,7 @@ def new_tensor(
     *,
     dtype: Any = None,
     requires_grad: bool = False,
-    device: Any = None,
+    device: object = None,
     **_: object,
 ) -> Tensor:
     """A tensor of data; without a dtype in that of this one."""

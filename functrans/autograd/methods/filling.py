@@ -112,7 +112,7 @@ def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
     draw = called(draw, name)
 
     def method(
-        self: Tensor, *args: Any, generator: Generator | None = None, **kwargs: object
+        self: Tensor, *args: object, generator: Generator | None = None, **kwargs: object
     ) -> Tensor:
         enter_session(self)
         with entered({"batches": ()}):

@@ -152,7 +152,7 @@ class TensorType:
         self.__module__, _, self.__name__ = torch_type(dtype).rpartition(".")
         self.__qualname__ = self.__name__
 
-    def __call__(self, *args: Any, device: Any = None) -> Tensor:
+    def __call__(self, *args: object, device: object = None) -> Tensor:
         """A tensor of sizes, of data, or on the memory of another one of this dtype."""
         if len(args) == 1 and isinstance(args[0], Tensor):
             _check_dtype(args[0], self.dtype)

@@ -98,7 +98,7 @@ def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
         return method
 
     @functools.wraps(method)
-    def renamed(self: Tensor, *args: Any, **kwargs: object) -> Any:
+    def renamed(self: Tensor, *args: object, **kwargs: object) -> Any:
         if kwargs:
             for theirs, ours in _NUMPY_NAMES:
                 if theirs in kwargs:
@@ -193,7 +193,7 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     method = with_numpy_names(called(method, name))
 
     @functools.wraps(method)
-    def function(*args: Any, out: object = None, **kwargs: Any) -> Any:
+    def function(*args: object, out: object = None, **kwargs: object) -> Any:
         if out is not None:
             if name.endswith("_"):  # it writes to its operand
                 raise _unexpected_out(name)
@@ -260,7 +260,7 @@ def in_place(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     method = called(method, name)
 
     @functools.wraps(method)
-    def write_result(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def write_result(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         return overwrite(name, self, lambda x: method(x, *args, **kwargs))
 
     write_result.__name__ = write_result.__qualname__ = name

@@ -365,7 +365,7 @@ def movedim(self: Tensor, source: object, destination: object) -> Tensor:
 def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
     """The in-place form of a view: the tensor itself becomes it."""
 
-    def method(self: Tensor, *args: Any, **kwargs: object) -> Tensor:
+    def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         is_traced = isinstance(self._value, Tracer)
         if not is_traced and self._node is not None and self._node.primitive is None:
             raise RuntimeError(

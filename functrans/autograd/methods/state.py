@@ -420,12 +420,12 @@ def _copied(self: Tensor, order: Any) -> Tensor:
     return result
 
 
-def clone(self: Tensor, *, memory_format: Any = None) -> Tensor:
+def clone(self: Tensor, *, memory_format: object = None) -> Tensor:
     """A copy, through which gradients flow."""
     return _copied(self, "K")
 
 
-def contiguous(self: Tensor, *, memory_format: Any = None) -> Tensor:
+def contiguous(self: Tensor, *, memory_format: object = None) -> Tensor:
     """The tensor itself if its elements lie in C order, else such a copy."""
     value = self._value
     if isinstance(value, Tracer) or value.flags.c_contiguous:
@@ -434,7 +434,12 @@ def contiguous(self: Tensor, *, memory_format: Any = None) -> Tensor:
 
 
 def to(
-    self: Tensor, *args: Any, dtype: Any = None, copy: bool = False, device: Any = None, **_: Any
+    self: Tensor,
+    *args: object,
+    dtype: Any = None,
+    copy: bool = False,
+    device: object = None,
+    **_: object,
 ) -> Tensor:
     """Convert to a dtype, or to that of another tensor; the only device is the CPU.
 

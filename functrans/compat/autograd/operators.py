@@ -35,14 +35,14 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(operator)
-    def nary(fun: Any, argnum: Any = 0, *options: Any, **named: Any) -> Callable[..., Any]:
+    def nary(fun: Any, argnum: Any = 0, *options: object, **named: Any) -> Callable[..., Any]:
         if not callable(fun):
             raise TypeError(
                 f"{operator.__name__}: expected a function, got {type(fun).__name__}; give the "
                 "function itself, not its value"
             )
 
-        def of_fun(*args: Any, **kwargs: Any) -> Any:
+        def of_fun(*args: object, **kwargs: object) -> Any:
             places = [argnum] if isinstance(argnum, int) else list(argnum)
 
             def unary(x: Any) -> Any:
@@ -196,7 +196,7 @@ def hessian_tensor_product(fun: Callable[..., Any], argnum: Any = 0) -> Callable
       array([ 6., 12.])
     """
 
-    def product(*args: Any, **kwargs: Any) -> Any:
+    def product(*args: object, **kwargs: object) -> Any:
         *given, tensor = args
 
         @unary_to_nary
@@ -266,7 +266,7 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:
     """
     signature = inspect.signature(fun)
 
-    def gradients(*args: Any, **kwargs: Any) -> Any:
+    def gradients(*args: object, **kwargs: object) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
 

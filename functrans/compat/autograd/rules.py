@@ -48,7 +48,7 @@ def notrace_primitive(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that gets plain values, and whose result has no derivative."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         return function(*pytrees.map(getval, args), **kwargs)
 
     return call
@@ -95,7 +95,7 @@ class primitive:  # noqa: N801  # autograd's name
         self.vjp: Callable[..., Any] | None = None
         self.jvp: Callable[..., Any] | None = None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """The value, which carries the rules if an argument is traced."""
         places = [k for k, arg in enumerate(args) if _is_traced(arg) and _is_differentiable(arg)]
         if not places:
@@ -185,7 +185,7 @@ def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
     _checked("defvjp_argnum", fun).vjp = rule
 
 
-def defvjp(fun: Any, *vjpmakers: Any, **options: Any) -> None:
+def defvjp(fun: Any, *vjpmakers: Any, **options: object) -> None:
     """Give rules, one per argument: ``(ans, *args, **kwargs) -> (g -> cotangent)``.
 
     Args:
@@ -223,7 +223,7 @@ def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:
     _checked("defjvp_argnum", fun).jvp = rule
 
 
-def defjvp(fun: Any, *jvpfuns: Any, **options: Any) -> None:
+def defjvp(fun: Any, *jvpfuns: Any, **options: object) -> None:
     """Give rules, one per argument: ``(tangent, ans, *args, **kwargs) -> tangent``.
 
     Args:

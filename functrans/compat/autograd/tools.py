@@ -26,7 +26,7 @@ def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Any, Any, Any]
     """A function of a container as one of vectors, how to get containers back, and the example."""
     flat, unflatten = flatten(example)
 
-    def of_vectors(x: Any, *args: Any) -> Any:
+    def of_vectors(x: Any, *args: object) -> Any:
         return flatten(func(unflatten(x), *args))[0]
 
     return of_vectors, unflatten, flat
@@ -189,7 +189,7 @@ def check_jvp(f: Any, x: Any) -> None:
     check(f, (x,), order=1, modes=("fwd",))
 
 
-def combo_check(fun: Any, *args: Any, **kwargs: Any) -> Callable[..., None]:
+def combo_check(fun: Any, *args: object, **kwargs: object) -> Callable[..., None]:
     """A function which checks all combinations of arguments and keywords.
 
     Example:

@@ -54,7 +54,7 @@ def _reducing(name: str) -> Callable[..., Any]:
     plain = getattr(np.ndarray, name)
 
     @functools.wraps(plain)
-    def method(self: Array, *args: Any, **options: Any) -> Any:
+    def method(self: Array, *args: object, **options: object) -> Any:
         if options.get("where", 0) is None:
             del options["where"]
         return plain(self, *args, **options)
@@ -104,7 +104,7 @@ def giving(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose results are ``given``."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         return given(function(*args, **kwargs))
 
     return call
@@ -117,7 +117,7 @@ class Transformed:
         functools.update_wrapper(self, function, updated=())
         self._function = function
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """As the function."""
         return given(self._function(*args, **kwargs))
 
@@ -134,7 +134,7 @@ def transforming(transform: Callable[..., Any]) -> Callable[..., Any]:
     """A transform that gives functions whose results are ``given``, or a decorator."""
 
     @functools.wraps(transform)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         result = transform(*args, **kwargs)
         return (
             transforming(result) if isinstance(result, functools.partial) else Transformed(result)

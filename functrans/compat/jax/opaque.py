@@ -29,7 +29,7 @@ def _by_registration(function: Callable[..., Any], place: int) -> Callable[..., 
     """A function of pytrees whose ``is_leaf`` holds for what is not registered, too."""
 
     @functools.wraps(function)
-    def call(*args: Any, is_leaf: Any = None, **options: Any) -> Any:
+    def call(*args: object, is_leaf: Any = None, **options: object) -> Any:
         if len(args) > place and function is not tree.map:
             *args, is_leaf = args  # type: ignore[assignment]  # a list will do
         if is_leaf is None:

@@ -57,13 +57,13 @@ class Sharding:
       RuntimeError: one is made.
     """
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: object, **options: object) -> None:
         raise RuntimeError(
             f"{type(self).__name__}: functrans has one device, the CPU; leave out shardings"
         )
 
 
-def shard_map(*args: Any, **options: Any) -> Any:
+def shard_map(*args: object, **options: object) -> Any:
     """Functions of several devices.
 
     Raises:
@@ -117,7 +117,7 @@ def default_backend() -> str:
     return CPU.platform
 
 
-def device_put(x: Any, device: Any = None, **options: Any) -> Any:
+def device_put(x: Any, device: object = None, **options: object) -> Any:
     """Arrays of a pytree's numbers and arrays."""
     return pytrees.map(fnp.asarray, x)
 
@@ -231,7 +231,7 @@ def enable_x64(new_val: bool = True) -> Any:
     return nullcontext()
 
 
-def _no_context(*args: Any, **options: Any) -> Any:
+def _no_context(*args: object, **options: object) -> Any:
     """A context that changes nothing here."""
     return nullcontext()
 
@@ -283,7 +283,7 @@ def _product(function: Callable[..., Any]) -> Callable[..., Any]:
     plain = without(function, ("precision", "out_sharding"))
 
     @functools.wraps(function)
-    def call(*args: Any, preferred_element_type: Any = None, **options: Any) -> Any:
+    def call(*args: object, preferred_element_type: Any = None, **options: object) -> Any:
         result = plain(*args, **options)
         dtype = preferred_element_type
         return result if dtype is None else cast(result, np.dtype(dtype))
@@ -305,7 +305,7 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
     plain = without(function, ("promote_integers",))
 
     @functools.wraps(function)
-    def call(a: Any, axis: Any = None, *args: Any, **options: Any) -> Any:
+    def call(a: Any, axis: Any = None, *args: object, **options: object) -> Any:
         axis = tuple(axis) if isinstance(axis, list) else axis
         if options.get("where", 0) is None:
             del options["where"]
@@ -345,12 +345,12 @@ _UNUSED_BY_JIT = (
 _jit = without(functrans_jit, _UNUSED_BY_JIT)
 
 
-def jit(fun: Callable[..., Any] | None = None, **options: Any) -> Any:
+def jit(fun: Callable[..., Any] | None = None, **options: object) -> Any:
     """``functrans.jit``; without a function, a decorator."""
     return functools.partial(_jit, **options) if fun is None else _jit(fun, **options)
 
 
-def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, **options: Any) -> Any:
+def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, **options: object) -> Any:
     """``functrans.lax.cond``; also with an operand before each function, as older code has it."""
     if callable(true_fun) or len(operands) != 2 or options:
         return functrans_cond(pred, true_fun, false_fun, *operands, **options)

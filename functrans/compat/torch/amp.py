@@ -133,7 +133,7 @@ class GradScaler:
     def unscale_(self, optimizer: object) -> None:
         """Nothing: gradients are not scaled."""
 
-    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+    def step(self, optimizer: Any, *args: object, **kwargs: object) -> Any:
         """A step of an optimizer."""
         return optimizer.step(*args, **kwargs)
 

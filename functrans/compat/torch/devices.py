@@ -7,12 +7,10 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from functrans.autograd.methods.conversion import device as _device
 
 
-def check_device(device: Any) -> None:
+def check_device(device: object) -> None:
     """Refuse devices other than the CPU.
 
     Args:

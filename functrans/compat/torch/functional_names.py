@@ -69,7 +69,7 @@ def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
     """A factory that refuses other devices."""
 
     @functools.wraps(function)
-    def factory(*args: Any, **kwargs: Any) -> Any:
+    def factory(*args: object, **kwargs: object) -> Any:
         if kwargs:
             check_device(kwargs.get("device"))
         return function(*args, **kwargs)

@@ -363,7 +363,7 @@ def get_default_device() -> device:
     return CPU
 
 
-def set_default_device(device: Any) -> None:
+def set_default_device(device: object) -> None:
     """Accepted for the CPU.
 
     Raises:

@@ -148,7 +148,7 @@ def _is_for_traced(self: Any, args: Any, kwargs: Any) -> bool:
 
 def _operator(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
-    def method(self: Any, *args: Any, **kwargs: object) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         args, kwargs = settled(args), settled(kwargs)
         if not _is_for_traced(self, args, kwargs):
             return given(plain(self, *args, **kwargs))

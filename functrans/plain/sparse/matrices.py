@@ -580,7 +580,7 @@ class TracedSparse(Sparse):
         result: TracedSparse = self._moved(lambda own: own.transpose(axes))
         return result
 
-    def reshape(self, *args: Any, **kwargs: Any) -> TracedSparse:
+    def reshape(self, *args: object, **kwargs: object) -> TracedSparse:
         """Another shape, of the same memory where SciPy's is."""
         if self.format in (*_FLAT, "bsr") and not kwargs.get("copy"):
             own = self.asformat("coo")
@@ -743,7 +743,7 @@ def _copies(layout: str) -> bool:
 
 
 def _converting(layout: str) -> Callable[..., Any]:
-    def convert(self: TracedSparse, copy: bool | None = None, **kwargs: Any) -> Any:
+    def convert(self: TracedSparse, copy: bool | None = None, **kwargs: object) -> Any:
         if copy is None:
             copy = layout == "coo" and self.format in (*_FLAT, "bsr") and _copies(self.format)
         if self.format == "coo" and layout in ("dia", "dok"):

@@ -74,7 +74,7 @@ class SparseType:
         self.__doc__ = self.original.__doc__
 
     def __call__(
-        self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **kwargs: Any
+        self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **kwargs: object
     ) -> Any:
         """The matrix."""
         known = homes_in(arg1)
@@ -178,7 +178,7 @@ def plain_or(function: Callable[..., Any], traced: Callable[..., Any]) -> Callab
     """SciPy's function on plain values, another one where something is traced."""
 
     @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Any:
         known = homes_in((args, kwargs))
         args, kwargs = settled(args), settled(kwargs)
         if is_traced(args) or any(map(is_traced, kwargs.values())):
@@ -195,7 +195,7 @@ def plain_or(function: Callable[..., Any], traced: Callable[..., Any]) -> Callab
 def refuser(module: str, name: str, advice: str) -> Callable[..., Any]:
     """A function that refuses traced values, naming SciPy's and what to do."""
 
-    def refuse(*args: Any, **kwargs: Any) -> Any:
+    def refuse(*args: object, **kwargs: object) -> Any:
         raise UnsupportedOperationError(
             f"{module}.{name} of traced values{here()} is not supported; {advice}"
         )
@@ -340,7 +340,7 @@ def _sparse_of(block: Any, rows: Any) -> Any:
 def _moving(name: str) -> Callable[..., Any]:
     function = getattr(sparse_library(), name)
 
-    def traced(A: Any, *args: Any, **kwargs: Any) -> Any:  # SciPy's name
+    def traced(A: Any, *args: object, **kwargs: object) -> Any:  # SciPy's name
         numbering = _Numbering()
         return numbering.read(lambda own: function(own, *args, **kwargs), numbering.of_any(A))
 
@@ -498,7 +498,7 @@ class Factors:
         return in_twins(given(getattr(self._factors, name)))
 
 
-def _splu(A: Any, **options: Any) -> Any:  # SciPy's name
+def _splu(A: Any, **options: object) -> Any:  # SciPy's name
     return Factors(settled(A), options)
 
 
@@ -520,7 +520,7 @@ def _iterative(name: str) -> Callable[..., Any]:
     """An iterative solver: of traced values the solution itself, with derivatives."""
     function = getattr(sparse_library().linalg, name)
 
-    def traced(A: Any, b: Any, x0: Any = None, **options: Any) -> Any:
+    def traced(A: Any, b: Any, x0: Any = None, **options: object) -> Any:
         if options.get("callback") is not None:
             raise refused(f"{name}(callback=...)", "leave it out")
         if not is_sparse(A) and not isinstance(A, (np.ndarray, Tracer)):
@@ -585,7 +585,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
 def _eigsh(
     A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None,
     ncv: Any = None, maxiter: Any = None, tol: Any = 0, return_eigenvectors: bool = True,
-    **options: Any,
+    **options: object,
 ) -> Any:  # fmt: skip
     """Eigenvalues of the dense matrix, of which those that were asked for are taken."""
     if options or which not in ("LM", "SM", "LA", "SA"):

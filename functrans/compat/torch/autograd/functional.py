@@ -542,7 +542,7 @@ def _forward_jacobian(func: Callable[..., Any], inputs: Any) -> Tensor:
     """The Jacobian by forward mode."""
     given, is_in_tuple = _as_tuple(inputs, "inputs", "jacobian")
 
-    def checked(*args: Any) -> Tensor:
+    def checked(*args: object) -> Tensor:
         result = func(*args)
         _as_tuple(result, _OUTPUTS, "jacobian")
         return result
@@ -589,7 +589,7 @@ def hessian(
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
     given, is_in_tuple = _as_tuple(inputs, "inputs", "hessian")
 
-    def single(*args: Any) -> Tensor:
+    def single(*args: object) -> Tensor:
         result = func(*args)
         outputs, is_tuple = _as_tuple(result, _OUTPUTS, "hessian")
         _check_number(outputs, is_tuple, "hessian")
@@ -600,7 +600,7 @@ def hessian(
         argnums = tuple(range(len(given))) if is_in_tuple else 0
         return transforms.hessian(single, argnums)(*[x.detach() for x in given])
 
-    def slope(*args: Any) -> Any:
+    def slope(*args: object) -> Any:
         value = single(*args)
         _call(lambda: value, (), "hessian", strict)
         gradients = _gradients([value], args, [Tensor.of(np.ones((), value.dtype))], True)

@@ -138,7 +138,7 @@ class PReLU(Module):
     """``input``, times a parameter where it is negative."""
 
     def __init__(
-        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+        self, num_parameters: int = 1, init: float = 0.25, device: object = None, dtype: Any = None
     ) -> None:
         check_device(device)
         super().__init__()

@@ -116,7 +116,7 @@ class _DirectConv(_Conv):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
         padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
-        padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+        padding_mode: str = "zeros", device: object = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
@@ -172,7 +172,7 @@ class _TransposedConv(_Conv):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
         padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
-        dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+        dilation: Any = 1, padding_mode: str = "zeros", device: object = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()

@@ -37,7 +37,7 @@ def empty_parameter(shape: tuple[int, ...], dtype: Any) -> Parameter:
 class Identity(Module):
     """Gives its input back; arguments are accepted and ignored."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__()
 
     def forward(self, input: Any) -> Any:
@@ -65,7 +65,7 @@ class Linear(Module):
         in_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
+        device: object = None,
         dtype: Any = None,
     ) -> None:
         check_device(device)
@@ -104,7 +104,7 @@ class Bilinear(Module):
 
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
-        device: Any = None, dtype: Any = None,
+        device: object = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
@@ -140,7 +140,7 @@ class _Table(Module):
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None,
         max_norm: float | None, norm_type: float, scale_grad_by_freq: bool, sparse: bool,
-        weight: Any, device: Any, dtype: Any,
+        weight: Any, device: object, dtype: Any,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
@@ -187,7 +187,7 @@ class Embedding(_Table):
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None,
         max_norm: float | None = None, norm_type: float = 2.0, scale_grad_by_freq: bool = False,
-        sparse: bool = False, _weight: Any = None, _freeze: bool = False, device: Any = None,
+        sparse: bool = False, _weight: Any = None, _freeze: bool = False, device: object = None,
         dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
@@ -276,7 +276,7 @@ class LayerNorm(Module):
 
     def __init__(
         self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
-        bias: bool = True, device: Any = None, dtype: Any = None,
+        bias: bool = True, device: object = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
@@ -316,7 +316,7 @@ class RMSNorm(Module):
         normalized_shape: Any,
         eps: float | None = None,
         elementwise_affine: bool = True,
-        device: Any = None,
+        device: object = None,
         dtype: Any = None,
     ) -> None:
         check_device(device)
@@ -346,7 +346,7 @@ class GroupNorm(Module):
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
-        device: Any = None, dtype: Any = None, *, bias: bool = True,
+        device: object = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
@@ -386,7 +386,7 @@ class _BatchNorm(Module):
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
-        affine: bool = True, track_running_stats: bool = True, device: Any = None,
+        affine: bool = True, track_running_stats: bool = True, device: object = None,
         dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
         check_device(device)

@@ -84,7 +84,7 @@ class Module(HookRegistration):
 
     # calls ----------------------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call hooks and ``forward``."""
         if modes.session is not None:
             modes.session.meet(self)
@@ -696,7 +696,7 @@ class Module(HookRegistration):
         """``to(float16)``."""
         return self.to(np.float16)
 
-    def cuda(self, device: Any = None) -> Any:
+    def cuda(self, device: object = None) -> Any:
         """Refused: there is no GPU.
 
         Raises:

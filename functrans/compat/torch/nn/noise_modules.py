@@ -62,7 +62,7 @@ class EmbeddingBag(_Table):
         self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
         norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
         sparse: bool = False, _weight: Any = None, include_last_offset: bool = False,
-        padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+        padding_idx: int | None = None, device: object = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
@@ -106,7 +106,7 @@ class BatchNorm3d(_BatchNorm):
 class _InstanceNorm(_BatchNorm):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-        track_running_stats: bool = False, device: Any = None, dtype: Any = None, *,
+        track_running_stats: bool = False, device: object = None, dtype: Any = None, *,
         bias: bool = True,
     ) -> None:  # fmt: skip
         check_device(device)

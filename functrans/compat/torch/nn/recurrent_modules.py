@@ -46,7 +46,7 @@ class RNNBase(Module):
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True,
         batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
-        proj_size: int = 0, device: Any = None, dtype: DTypeLike | None = None,
+        proj_size: int = 0, device: object = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
@@ -343,7 +343,7 @@ class RNNCellBase(Module):
         input_size: int,
         hidden_size: int,
         bias: bool = True,
-        device: Any = None,
+        device: object = None,
         dtype: DTypeLike | None = None,
     ) -> None:
         check_device(device)
@@ -416,7 +416,7 @@ class RNNCell(RNNCellBase):
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
-        device: Any = None, dtype: DTypeLike | None = None,
+        device: object = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         check_device(device)
         if nonlinearity not in ("tanh", "relu"):

@@ -58,7 +58,7 @@ class _TransformerLayer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
+        device: object = None,
         dtype: DTypeLike | None = None,
     ) -> None:
         check_device(device)
@@ -291,7 +291,7 @@ class Transformer(Module):
         num_decoder_layers: int = 6, dim_feedforward: int = 2048, dropout: float = 0.1,
         activation: Any = "relu", custom_encoder: Any = None, custom_decoder: Any = None,
         layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
-        bias: bool = True, device: Any = None, dtype: DTypeLike | None = None,
+        bias: bool = True, device: object = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
         check_device(device)
         super().__init__()
