@@ -120,7 +120,7 @@ def is_plain(dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> b
         and out is None
         and (keepdims is NO_VALUE or keepdims is False)
         and initial is NO_VALUE
-        and not is_masked(where)
+        and (where is NO_VALUE or where is True or where is None)
     )
 
 
