@@ -171,3 +171,19 @@ def test_products() -> None:
     assert_type(ff.hvp(loss, point, v), tuple[float, ft.Array])
     assert_type(ff.vhp(loss, (point, 1.0), (v, 0.0)), tuple[float, tuple[ft.Array, float]])
     assert_type(ff.jvp(f, x, v), tuple[ft.Array, ft.Array])
+
+
+def test_functions_of_arrays() -> None:
+    fnp = ft.numpy
+    assert_type(fnp.sin(x), ft.Array)
+    assert_type(fnp.add(x, 1.0), ft.Array)
+    assert_type(fnp.matmul(x, x), ft.Array)
+    assert_type(fnp.exp([1.0, 2.0]), ft.Array)
+    assert_type(fnp.modf(x), tuple[ft.Array, ft.Array])
+
+
+def test_control_flow() -> None:
+    def body(carry: ft.Array, _: Any) -> tuple[ft.Array, float]:
+        return carry + 1, 1.0
+
+    assert_type(ft.lax.scan(body, x, None, 3), tuple[ft.Array, float])
