@@ -7,7 +7,7 @@ as a table, and the module of a name is imported when the name is first asked fo
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from functrans.compiler.threads import register_controller as _register_controller
+from functrans.limits import register_controller as _register_controller
 from functrans.namespaces import imported as _imported
 from functrans.namespaces import listing as _listing
 from functrans.namespaces import missing as _missing

@@ -1,9 +1,8 @@
 """How many threads large loops and matrix products of compiled programs run on.
 
-Here: ``set_num_threads``, ``get_num_threads``, the number as native code reads it, and
-``register_controller``, which lets ``threadpoolctl`` limit it. Not here: the threads
-(``compiler.parallel``): they live as long as a loop, so that there is no pool to keep, and results
-do not depend on their number.
+Here: ``set_num_threads``, ``get_num_threads`` and the number as native code reads it. Not here: the
+threads (``compiler.parallel``): they live as long as a loop, so that there is no pool to keep, and
+results do not depend on their number; ``threadpoolctl``, which limits it too (``limits``).
 
 The environment: ``FUNCTRANS_NUM_THREADS``, or ``OMP_NUM_THREADS``.
 
@@ -102,31 +101,7 @@ def count_address() -> int:
     return ctypes.addressof(_count)
 
 
-def register_controller() -> None:
-    """Let ``threadpoolctl``, if it is installed, show and limit the threads of compiled programs.
-
-    So ``threadpool_limits``, and the libraries that use it to keep pools of workers from having too
-    many threads, count for functrans, too.
-    """
-    try:
-        from threadpoolctl import LibController, register  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an option
-    except ImportError:
-        return
-
-    class Controller(LibController):  # type: ignore[misc]  # it may be missing
-        """functrans among the libraries with threads; it is there where NumPy is."""
-
-        user_api = internal_api = "functrans"
-        filename_prefixes = ("_multiarray_umath",)
-
-        def get_num_threads(self) -> int:
-            return get_num_threads()
-
-        def set_num_threads(self, num_threads: int) -> None:
-            with _lock:
-                _count.value = max(1, num_threads)
-
-        def get_version(self) -> None:
-            """None: the file is NumPy's."""
-
-    register(Controller)
+def limit_num_threads(count: int) -> None:
+    """Set the number that our own loops run on, and no library's."""
+    with _lock:
+        _count.value = max(1, count)

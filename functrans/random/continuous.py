@@ -122,7 +122,8 @@ def rademacher(key: object, shape: object = (), dtype: DTypeLike | None = np.int
     dtype = np.dtype(dtype)
     if dtype.kind not in "ifc":
         raise TypeError(f"random.rademacher: dtype must be signed, got {dtype}")
-    return signs(key, checked_shape("rademacher", shape), dtype)
+    is_up = unit(key, checked_shape("rademacher", shape), np.dtype(np.float64)) < 0.5
+    return cast(is_up, dtype) * dtype.type(2) - dtype.type(1)
 
 
 @sampler(2.0, scale="the mode, positive; differentiable")
