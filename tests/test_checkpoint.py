@@ -270,3 +270,45 @@ def test_columns_that_do_not_fit_at_once_are_pushed_in_a_loop() -> None:
     with ft.config(jacobian_memory_bytes=1000):
         small = ft.jit(ft.jacfwd(lambda x: _block(x, 0.7)))(X)
     assert_allclose(small, ft.jacfwd(lambda x: _block(x, 0.7))(X))
+
+
+@ft.custom_jvp
+def _damped(x: Any) -> Any:
+    return x
+
+
+_damped.defjvp(lambda primals, tangents: (primals[0], 0.1 * tangents[0]))
+_FIXED = X.copy()
+_FIXED.flags.writeable = False
+_once = ft.checkpoint(np.sin)
+
+SAME_VALUES = {
+    "captured": lambda x: ft.jacfwd(lambda y: _once(y) - x)(x),
+    "given twice": lambda x: ft.jacfwd(lambda y, z: _once(y) * z)(x, x),
+    "both asked for": lambda x: ft.jacfwd(lambda y, z: _once(y) * z, (0, 1))(x, x),
+    "in a hessian": lambda x: ft.hessian(
+        lambda y: np.sum(_once(y) * x * y + np.sin(x) * y**3)
+    )(x),
+    "a captured constant": lambda x: ft.jacfwd(
+        lambda y, z: _once(y) * z * _FIXED * 2.0, (0, 1)
+    )(x, _FIXED),
+    "a number": lambda x: ft.jacfwd(lambda y, z: _once(y) * z * 2.0, (0, 1))(x, 2.0),
+    "a result that is its operand": ft.jacfwd(lambda y: _once(_damped(y)) * y),
+    "stopped": ft.jacfwd(lambda y: _once(y) * ft.stop_gradient(y) + np.floor(y) * y),
+    "an order": lambda x: ft.jacfwd(lambda y: _once(y)[np.argsort(y)] * y * x)(x),
+    "a Newton step in a loop": lambda x: lax.fori_loop(
+        0, 3,
+        lambda i, x: x - np.linalg.solve(
+            ft.jacfwd(lambda y: y - 0.1 * _once(y) * x)(x), x - 0.1 * np.sin(x) * x
+        ),
+        x,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME_VALUES)
+def test_columns_of_what_has_the_value_of_something_else(name: str) -> None:
+    fun, x = SAME_VALUES[name], X + 0.5
+    found, expected = ft.jit(fun)(x), fun(x)
+    for own, other in zip(ft.tree.leaves(found), ft.tree.leaves(expected), strict=True):
+        assert_allclose(own, other, rtol=1e-12, atol=1e-13)

@@ -15,6 +15,7 @@ from functrans.core.dispatch import bind, replaying
 from functrans.core.primitive import Primitive
 from functrans.core.source import capture
 from functrans.core.state import name_scope, replayed
+from functrans.passes.nodes import Node
 from functrans.passes.recording import RecordingTrace, RecordingTracer
 from functrans.passes.staging import StagingTracer
 
@@ -24,9 +25,9 @@ class Written(NamedTuple):
 
     Attributes:
       primitive: the operation.
-      operands: values, of the enclosing trace.
+      operands: for each its node, or what has none: a value of the enclosing trace.
       params: its static parameters.
-      outs: values of the results.
+      outs: likewise for the results.
       origin: the user's line, and the scope.
     """
 
@@ -52,7 +53,7 @@ class WritingTrace(RecordingTrace):
 
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Evaluate an elementwise operation, record and write it."""
-        values = self._values(operands)
+        values = list(map(self._place, operands))
         out = super().elementwise(primitive, operands)
         self._write(primitive, values, {}, (out,))
         return out
@@ -61,18 +62,20 @@ class WritingTrace(RecordingTrace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         """Evaluate an operation, record and write it."""
-        values = self._values(operands)
+        values = list(map(self._place, operands))
         outs = super().process(primitive, operands, params)
         if primitive.elementwise is None or params:
             self._write(primitive, values, params, outs)
         return outs
 
-    def _values(self, operands: Sequence[Any]) -> list[Any]:
-        """What operands are now: tracers get other values where they are written to."""
-        return [
-            x._value if type(x) is RecordingTracer and x._trace is self else self.keep(x)
-            for x in operands
-        ]
+    def _place(self, x: Any) -> Any:
+        """What an operand is now: tracers get other values where they are written to.
+
+        Its node, since other operands, from which no derivative comes, may have the same value.
+        """
+        if type(x) is not RecordingTracer or x._trace is not self:
+            return self.keep(x)
+        return x._value if x._node is None else x._node
 
     def _write(
         self,
@@ -82,18 +85,22 @@ class WritingTrace(RecordingTrace):
         outs: Sequence[Any],
     ) -> None:
         origin = replayed.get() or (capture(), name_scope.get())
-        results, _ = self.taken_apart(outs)
+        results = [
+            x if type(x) is not RecordingTracer else x._value if x._node is None else x._node
+            for x in outs
+        ]
         self.written.append(Written(primitive, values, params, results, origin))
 
     def again(self, inputs: Sequence[Any], outs: Sequence[Any], others: Sequence[Any]) -> list[Any]:
         """The results of what was written for other inputs.
 
         Args:
-          inputs: values of the inputs.
-          outs: values of the results.
+          inputs: nodes of the inputs, ``None`` where they have none.
+          outs: nodes of the results, or values of those that have none.
           others: values or tracers in place of the inputs.
         """
-        known = dict(zip(map(key_of, inputs), others, strict=True))
+        pairs = zip(inputs, others, strict=True)
+        known: dict[Any, Any] = {node: other for node, other in pairs if node is not None}
         with replaying() as replay:
             for primitive, operands, params, results, origin in self.written:
                 if replay.is_on:
@@ -104,5 +111,7 @@ class WritingTrace(RecordingTrace):
 
 
 def key_of(value: object) -> Any:
-    """What tells values apart: a variable, whichever tracer stands for it."""
+    """What tells values apart: a node; a variable, whichever tracer stands for it."""
+    if isinstance(value, Node):
+        return value
     return value._var if type(value) is StagingTracer else id(value)

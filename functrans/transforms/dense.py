@@ -305,7 +305,9 @@ class DenseJacobian:
         """The blocks by columns, from tangents that are pushed as the function runs."""
         recorded = self.recorded
         assert type(recorded.trace) is WritingTrace
-        written = functools.partial(recorded.trace.again, recorded.leaves, recorded.outs)
+        places = zip(recorded.out_nodes, recorded.outs, strict=True)
+        outs = [out if node is None else node for node, out in places]
+        written = functools.partial(recorded.trace.again, recorded.inputs, outs)
         flags = tuple([node is not None for node in recorded.inputs])
         avals = [aval_of(leaf) for leaf in recorded.leaves]
         staged = stage(lambda *leaves: written(leaves), avals, self.label)
