@@ -183,10 +183,17 @@ def unique_all(x: ArrayLike) -> Any:
     return type(np.unique_all(np.zeros(1)))(*_unique_parts(x))
 
 
-@implements(np.union1d)
-def union1d(ar1: ArrayLike, ar2: ArrayLike) -> Array:
-    """Sorted unique elements of either array."""
-    return unique.traced(movement.concatenate((_flat(ar1), _flat(ar2)), 0))  # type: ignore[attr-defined]  # set by implements
+@implements(np.union1d, own=("size", "fill_value"))
+def union1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """Sorted unique elements of either array; ``size`` and ``fill_value`` are as for ``unique``."""
+    both = movement.concatenate((_flat(ar1), _flat(ar2)), 0)
+    return unique.traced(both, size=size, fill_value=fill_value)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.intersect1d)

@@ -35,7 +35,7 @@ from functrans.scipy.linalg_factors import (
     eigvalsh as eigvalsh, hessenberg as hessenberg, lu as lu, lu_factor as lu_factor,
     lu_solve as lu_solve, null_space as null_space, orth as orth,
     orthogonal_procrustes as orthogonal_procrustes, pinv as pinv, pinvh as pinvh, polar as polar,
-    qr as qr, rq as rq, schur as schur, svd as svd, svdvals as svdvals,
+    qr as qr, qr_multiply as qr_multiply, rq as rq, schur as schur, svd as svd, svdvals as svdvals,
 )  # fmt: skip
 from functrans.scipy.linalg_functions import (
     coshm as coshm, cosm as cosm, expm as expm, expm_frechet as expm_frechet,
@@ -44,7 +44,8 @@ from functrans.scipy.linalg_functions import (
 )  # fmt: skip
 from functrans.scipy.linalg_structured import (
     block_diag as block_diag, circulant as circulant, companion as companion,
-    convolution_matrix as convolution_matrix, fiedler as fiedler, hankel as hankel,
+    convolution_matrix as convolution_matrix, fiedler as fiedler,
+    fiedler_companion as fiedler_companion, hankel as hankel,
     khatri_rao as khatri_rao, leslie as leslie, toeplitz as toeplitz,
 )  # fmt: skip
 from functrans.scipy.linalg_systems import (

@@ -236,6 +236,44 @@ def _pivot_order(a: np.ndarray) -> np.ndarray:
     return out
 
 
+@implements("linalg.qr_multiply")
+def qr_multiply(
+    a: Any,
+    c: Any,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+) -> tuple[Any, ...]:
+    """Products with the factor ``q`` of ``a``, as ``scipy.linalg.qr_multiply``.
+
+    Args:
+      a: ``[m, n]``.
+      c: ``[m]`` or ``[k, m]``; with ``mode="left"`` ``[min(m, n)]`` or ``[min(m, n), k]``.
+      mode: ``"right"`` for ``c @ q``, ``"left"`` for ``q @ c``.
+      pivoting: as for ``qr``.
+      conjugate: multiply with the conjugate of ``q``.
+      overwrite_a: not used on traced arrays.
+      overwrite_c: not used on traced arrays.
+
+    Returns:
+      The product, ``r``, and with ``pivoting`` the permutation.
+    """
+    if mode not in ("left", "right"):
+        raise ValueError(f"qr_multiply: mode={mode!r}; expected 'left' or 'right'")
+    q, *rest = qr(a, mode="economic", pivoting=pivoting)
+    q = fnp.conj(q) if conjugate else q
+    wanted, given = shape_of(q)[-1 if mode == "left" else -2], shape_of(c)
+    own = given[0 if mode == "left" else -1] if 1 <= len(given) <= 2 else None
+    if own != wanted:
+        raise ShapeError(
+            f"qr_multiply: c has shape {given}{here()}; expected {wanted} elements along its "
+            f"{'first' if mode == 'left' else 'last'} axis"
+        )
+    return (fnp.matmul(q, c) if mode == "left" else fnp.matmul(c, q), *rest)
+
+
 @implements("linalg.rq")
 def rq(
     a: Any,

@@ -22,7 +22,7 @@ from functrans.core.source import here
 from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.numpy.common import as_array
-from functrans.scipy.dispatch import floats, implements
+from functrans.scipy.dispatch import floats, implements, plain
 
 
 def _vectors(name: str, *operands: Any, least: int = 1) -> list[Any]:
@@ -193,3 +193,21 @@ def khatri_rao(a: Array, b: Array) -> Array:
     product = a[..., :, None, :] * b[..., None, :, :]
     *lead, m, p, n = shape_of(product)
     return fnp.reshape(product, (*lead, m * p, n))
+
+
+@implements("linalg.fiedler_companion")
+def fiedler_companion(a: Array) -> Array:
+    """Fiedler's pentadiagonal companion matrix, as ``scipy.linalg.fiedler_companion``.
+
+    Args:
+      a: coefficients ``[n]`` of a polynomial, highest power first; the first is not 0.
+    """
+    (a,) = floats(*_vectors("fiedler_companion", a))
+    if len(shape_of(a)) != 1:
+        raise ShapeError(f"fiedler_companion: expected a vector, got shape {shape_of(a)}{here()}")
+    n = shape_of(a)[0]
+    # where each coefficient goes is read off the matrix of the polynomial of their numbers
+    numbers = plain("linalg.fiedler_companion")(np.array([1.0, *range(2, n + 1)]))
+    places = np.where(numbers < 0, -numbers - 1, 0).astype(np.int64)
+    ones = np.where(numbers > 0, 1.0, 0.0).astype(dtype_of(a))
+    return fnp.where(numbers < 0, -fnp.take(a / a[0], places), ones)
