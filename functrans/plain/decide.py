@@ -112,6 +112,8 @@ class Look:
             if name in _ATTRIBUTES:
                 if chain:
                     chain.append(instruction.argval)
+                    if instruction.argval == "shuffle":  # which exchanges rows, views of each other
+                        self._note(".shuffle", line)
                 elif not _is_of_arrays(instruction.argval):
                     self._note(f".{instruction.argval}", line)
                 self.has_lists |= instruction.argval in ("append", "extend", "insert")

@@ -582,3 +582,51 @@ def test_what_an_iterator_cannot_do_is_refused(name: str) -> None:
 
     with pytest.raises(ft.errors.UnsupportedOperationError, match=r"np\.(nditer|broadcast)"):
         ft.grad(program)(POINT)
+
+
+_STATE = np.random.RandomState(3)
+_RNG = np.random.default_rng(3)
+ROWS = np.arange(8.0).reshape(4, 2)
+
+
+def _of_numpy(x: Any) -> None:
+    np.random.seed(2)  # noqa: NPY002  # what users have
+    np.random.shuffle(x)  # noqa: NPY002
+
+
+SHUFFLES: dict[str, Any] = {
+    "made inside": lambda x: np.random.default_rng(4).shuffle(x),
+    "along another axis": lambda x: np.random.default_rng(4).shuffle(x, axis=1),
+    "of the old kind": lambda x: np.random.RandomState(5).shuffle(x),
+    "global": _of_numpy,
+    "captured": lambda x: _RNG.shuffle(x),
+    "captured, of the old kind": lambda x: _STATE.shuffle(x),
+    "a column": lambda x: np.random.default_rng(1).shuffle(x[:, 0]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*global generator")
+@pytest.mark.parametrize("name", SHUFFLES)
+def test_rows_of_traced_arrays_are_shuffled_as_numpys_are(name: str) -> None:
+    def fun(x: Any) -> Any:
+        y = x * 1.0
+        SHUFFLES[name](y)
+        return np.sum(y * ROWS**2)
+
+    def again() -> None:
+        _STATE.seed(3)
+        _RNG.bit_generator.state = np.random.default_rng(3).bit_generator.state
+
+    before = np.random.get_state()  # noqa: NPY002
+    try:
+        again()
+        plain = fun(ROWS)
+        for value in (lambda: ft.value_and_grad(fun)(ROWS)[0], lambda: ft.jit(fun)(ROWS)):
+            again()
+            np.testing.assert_allclose(value(), plain)
+        again()
+        order = ft.grad(fun)(ROWS)
+        np.testing.assert_array_equal(np.sort(order, axis=None), np.sort(ROWS**2, axis=None))
+        np.testing.assert_allclose(np.sum(order * ROWS), plain)
+    finally:
+        np.random.set_state(before)  # noqa: NPY002
