@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.errors import TreeMismatchError
+from functrans.errors import TreeMismatchError, UnsupportedOperationError
 
 NAMESPACE = "functrans"
 FLOAT0 = np.dtype([("float0", "V")])
@@ -133,8 +133,11 @@ def register_fields(
     """
     names, static = tuple(names), tuple(static)
     asked = [(parameters or {}).get(name, name) for name in (*names, *static)]
+    own = _own_fields(cls)
 
     def flatten_one(value: object) -> tuple[Any, ...]:
+        for field in own:
+            _check_unchanged(value, field)
         kept = tuple([getattr(value, name) for name in static]) if static else None
         return tuple([getattr(value, name) for name in names]), kept, names
 
@@ -151,6 +154,45 @@ def fields_of(cls: type) -> Sequence[Any]:
     """The fields of a dataclass or attrs class that it takes when it is made."""
     fields = getattr(cls, "__attrs_attrs__", None) or dataclasses.fields(cls)
     return [field for field in fields if field.init]
+
+
+_MISSING = object()
+
+
+def _own_fields(cls: type) -> Sequence[Any]:
+    """The fields that a class fills by itself, each with the same value whenever it is made."""
+    if not has_fields(cls) or any(
+        hasattr(cls, name) for name in ("__post_init__", "__attrs_post_init__")
+    ):
+        return ()
+    fields = getattr(cls, "__attrs_attrs__", None) or dataclasses.fields(cls)
+    return [
+        field
+        for field in fields
+        if not field.init and not getattr(field.default, "takes_self", False)
+    ]
+
+
+def _check_unchanged(value: object, field: Any) -> None:
+    """Refuse an object with a field that a new one would not have.
+
+    Raises:
+      UnsupportedOperationError: the field was set later, and the class does not take it.
+    """
+    found = getattr(value, field.name, _MISSING)
+    factory = getattr(field, "default_factory", getattr(field.default, "factory", None))
+    expected = field.default if not callable(factory) else factory()
+    if expected is dataclasses.MISSING or repr(expected) == "NOTHING":
+        expected = _MISSING
+    if found is expected or (type(found) is type(expected) and np.array_equal(found, expected)):  # type: ignore[arg-type]  # of anything
+        return
+    anew = "none" if expected is _MISSING else repr(expected)
+    raise UnsupportedOperationError(
+        f"the field {field.name!r} of a {type(value).__qualname__} was changed after the "
+        f"object was made, and its class does not take it (init=False): the objects that are made "
+        f"of its leaves would have {anew} there. Let the class take it (init=True), compute it "
+        f"from the other fields in __post_init__, or {HOW_TO_REGISTER}"
+    )
 
 
 def has_fields(cls: type) -> bool:

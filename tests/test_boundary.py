@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import io
+import operator
 import os
 import pickle
 import re
@@ -15,6 +17,7 @@ import threading
 import traceback
 import types
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -207,6 +210,140 @@ class TestRefusalsThatAreCaught:
 
         ft.grad(f)(3.0)
         assert reported == [OwnError]
+
+
+def _position(seq: Any, i: Any) -> Any:
+    try:
+        return seq[i]
+    except ft.errors.FunctransError:
+        return fnp.take(np.asarray(seq), i)
+
+
+def _item(seq: Any, i: Any) -> Any:
+    try:
+        return operator.getitem(seq, i)
+    except ft.errors.FunctransError:
+        return fnp.take(np.asarray(seq), i)
+
+
+def _truth(x: Any) -> Any:
+    try:
+        return bool(x)
+    except ft.errors.FunctransError:
+        return True
+
+
+def _length(n: Any) -> Any:
+    try:
+        return len(range(n))
+    except ft.errors.FunctransError:
+        return 5
+
+
+def _in_a_loop(i: Any) -> Any:
+    total = 0.0
+    for at in (i, 9):
+        try:
+            total = total + [1.0, 2.0][at]
+        except ft.errors.FunctransError:
+            total = total + fnp.take(np.ones(2), at)
+    return total
+
+
+@pytest.mark.usefixtures("as_it_is")
+@each(
+    "function, kind",
+    [
+        (lambda i: _position([1.0, 2.0], i) + _position([1.0, 2.0], 9), IndexError),
+        (lambda i: _item([1.0, 2.0], i) + _item({}, "k"), KeyError),
+        (lambda x: x * _truth(x > 0) * _truth(np.ones(2)), ValueError),
+        (lambda n: n * _length(n) + _length("a"), TypeError),
+        (_in_a_loop, IndexError),
+    ],
+)
+def test_an_error_of_the_same_line_is_itself_after_a_refusal_was_caught(
+    function: Any, kind: type
+) -> None:
+    with pytest.raises(kind) as caught:
+        ft.jit(function)(1)
+    assert type(caught.value) is kind
+
+
+def _overlapping(first: Any, second: Any) -> None:
+    """Run a traced function in each of two threads; the first returns while the other runs."""
+    is_in, are_in, is_out = threading.Event(), threading.Event(), threading.Event()
+
+    def run_first(x: Any) -> Any:
+        number_or_none(x)
+        first()
+        is_in.set()
+        assert are_in.wait(10)
+        return x
+
+    def run_second(x: Any) -> Any:
+        assert is_in.wait(10)
+        number_or_none(x)
+        are_in.set()
+        assert is_out.wait(10)
+        second()
+        return x
+
+    def run() -> None:
+        ft.grad(run_first)(3.0)
+        is_out.set()
+
+    threads = [
+        threading.Thread(target=run),
+        threading.Thread(target=ft.grad(run_second), args=(3.0,)),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.usefixtures("as_it_is")
+class TestHooksOfSeveralThreads:
+    """Whatever the order in which traces close, the interpreter is left as it was."""
+
+    def test_they_are_put_back(self) -> None:
+        hooks = sys.excepthook, sys.unraisablehook
+        array = np.zeros(10)
+        kept = weakref.ref(array)
+
+        def hold(array: Any = array) -> None:
+            """Keep an array alive as long as the frames of the trace live."""
+
+        del array
+        _overlapping(hold, lambda: None)
+        del hold
+        ft.clear_caches()
+        gc.collect()
+        assert (sys.excepthook, sys.unraisablehook) == hooks
+        assert kept() is None
+
+    def test_a_hook_of_someone_else_stays_and_is_asked(self, monkeypatch: Any) -> None:
+        reported: list[Any] = []
+        monkeypatch.setattr(sys, "unraisablehook", lambda report: reported.append("first"))
+
+        def install() -> None:
+            before = sys.unraisablehook
+
+            def later(report: Any) -> None:
+                reported.append("later")
+                before(report)
+
+            sys.unraisablehook = later
+
+        def other() -> float:
+            raise OwnError
+
+        _overlapping(lambda: None, install)
+        assert sys.unraisablehook.__name__ == "later"
+        for _ in range(2):  # and traces that come after it find it there
+            _overlapping(lambda: None, lambda: CALLBACK(lambda y: other())(1.0))
+            assert sys.unraisablehook.__name__ == "later"
+        assert reported == ["later", "first"] * 2
 
 
 # tracebacks ---------------------------------------------------------------------------------------

@@ -646,3 +646,24 @@ def test_many_programs_are_warned_of_once_and_at_the_users_line() -> None:
     text = str(warning.message)
     assert text.startswith("jit of total was staged and compiled 32 times, the last time because")
     assert "x: f64[31] -> f64[32] (another shape)" in text
+
+
+@pytest.mark.parametrize("options", [{}, {"specialize": True}])
+@pytest.mark.parametrize("n_calls", [1, 3])
+def test_an_array_outside_may_get_another_shape(options: Any, n_calls: int) -> None:
+    """Whatever was staged for a captured array holds for arrays of its kind."""
+    functions = [
+        lambda x: x * array,
+        lambda x: np.sum(x * array, -1),
+        ft.grad(lambda x: np.sum(np.sum(x**2 * array, 0) ** 2)),
+    ]
+    for function in functions:
+        array = np.arange(6.0)
+        jitted = ft.jit(function, **options)
+        for shape in ((6,), (2, 3), (3, 2), (6, 1), (6,)):
+            array.shape = shape
+            for _ in range(n_calls):
+                found = jitted(2.0)
+                assert_array_equal(found, function(2.0), strict=np.ndim(found) > 0)
+        array.dtype = np.int64
+        assert_allclose(jitted(2.0), function(2.0), rtol=1e-15)

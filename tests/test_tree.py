@@ -410,6 +410,46 @@ def test_keys_without_order_pair_by_key() -> None:
     assert tree.unflatten(tree.structure(mixed), tree.leaves(mixed)) == mixed
 
 
+@dataclasses.dataclass
+class Filled:
+    """Fields that it fills by itself, in three ways."""
+
+    a: Any
+    b: Any = dataclasses.field(init=False, default=3.0)
+    c: Any = dataclasses.field(init=False, default_factory=lambda: [1.0])
+    d: Any = dataclasses.field(init=False)
+
+
+@pytest.mark.parametrize(("name", "value"), [("b", 7.0), ("b", 3), ("c", []), ("d", 1.0)])
+def test_a_field_that_would_be_lost_is_refused(name: str, value: object) -> None:
+    """What is made of the leaves of an object equals it, or is not made."""
+    filled = Filled(2.0)
+    assert tree.map(lambda x: x, filled).b == 3.0
+    assert ft.jit(lambda f: f.a * f.b * f.c[0])(filled) == 6.0
+    setattr(filled, name, value)
+    calls: list[Callable[[], Any]] = [
+        lambda: ft.jit(lambda f: f.a * f.b)(filled),
+        lambda: ft.grad(lambda f: f.a * f.b)(filled),
+        lambda: tree.map(lambda x: x, [filled]),
+    ]
+    for call in calls:
+        with pytest.raises(UnsupportedOperationError, match=rf"'{name}' of a Filled .*init=True"):
+            call()
+
+
+def test_a_field_that_is_computed_of_others_is_computed_again() -> None:
+    @dataclasses.dataclass
+    class Pair:
+        a: Any
+        twice: Any = dataclasses.field(init=False)
+
+        def __post_init__(self) -> None:
+            self.twice = 2 * self.a
+
+    assert ft.grad(lambda p: p.a * p.twice)(Pair(3.0)).a == 12.0
+    assert tree.map(lambda x: x + 1, Pair(3.0)) == Pair(4.0)
+
+
 def test_attrs_classes_are_containers() -> None:
     attrs = pytest.importorskip("attrs")
 

@@ -46,7 +46,7 @@ from functrans.core.dispatch import (
     shape_of,
 )
 from functrans.core.primitive import Primitive
-from functrans.core.source import here, resolve
+from functrans.core.source import attribute, here, resolve
 from functrans.core.state import open_traces
 from functrans.errors import AliasedWriteError, ConcretizationError, UnsupportedOperationError
 from functrans.passes.layouts import laid_out, plain_value
@@ -133,7 +133,9 @@ def as_operand(other: Any) -> Any:
     for kind in kinds:  # subclasses: members of an IntEnum, for instance
         if isinstance(other, kind):
             return kind(other)
-    if hasattr(other, "__array__"):  # its own operators would take a tracer for one element
+    if (
+        attribute(other, "__array__") is not None
+    ):  # its own operators would take a tracer for one element
         raise UnsupportedOperationError(
             f"a {type(other).__module__}.{type(other).__qualname__} meets a traced value{here()}; "
             "convert it with np.asarray(x) first"

@@ -24,7 +24,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import aval_of, bind
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
-from functrans.core.source import here
+from functrans.core.source import attribute, here
 from functrans.core.values import Array
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.passes.evaluate import evaluate
@@ -106,7 +106,7 @@ def stage_body(
         structure.append(out_treedef)
         return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
 
-    name = getattr(fun, "__name__", "") or ""
+    name = attribute(fun, "__name__") or ""
     jaxpr = stage(flat, avals, label, name=name, arg_names=arg_names, is_branch=is_branch)
     program, captured = hoist(simplify(inline_calls(jaxpr, jit_p)))
     return Body(intern(program), captured, structure[0], label)

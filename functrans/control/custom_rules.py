@@ -30,6 +30,7 @@ from functrans.core.arguments import (
     check_callable,
     leaf_description,
     name_of,
+    signature_of,
     take_over,
 )
 from functrans.core.avals import Aval, ShapedArray, aval_of_plain, is_differentiable_dtype
@@ -506,7 +507,7 @@ class _CustomFunction(Wrapper, Generic[P, R]):
         )
         self._nondiff = numbers if isinstance(numbers, tuple) else (numbers,)
         try:
-            self._parameters: inspect.Signature | None = inspect.signature(fun)
+            self._parameters: inspect.Signature | None = signature_of(fun)
         except (TypeError, ValueError):
             self._parameters = None
         if nondiff_argnames:

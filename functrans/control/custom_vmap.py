@@ -13,7 +13,6 @@ Layer: ``control``.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Generic
@@ -26,7 +25,7 @@ from functrans.control.calls import is_nonzero, kept_residuals, to_front
 from functrans.control.custom_rules import Late, by_position
 from functrans.control.native import run
 from functrans.control.scanning import map as map_sequentially
-from functrans.core.arguments import check_callable, name_of, result_leaf, take_over
+from functrans.core.arguments import check_callable, name_of, result_leaf, signature_of, take_over
 from functrans.core.avals import Aval, Zero
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import aval_of, bind, innermost_staging
@@ -411,7 +410,7 @@ class custom_vmap(Wrapper, Generic[P, R]):  # noqa: N801  # JAX's name of a deco
         if innermost_staging() is None:  # nothing is batched
             return call_traced(self._fun, *args, **kwargs)
         try:
-            parameters = inspect.signature(self._fun)
+            parameters = signature_of(self._fun)
         except (TypeError, ValueError):
             parameters = None
         full = by_position(self._label, parameters, args, kwargs)

@@ -10,8 +10,10 @@ Layer: ``core``.
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,7 +21,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray, Tape, aval_of_plain, is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, escaped, standing
-from functrans.core.source import here
+from functrans.core.source import attribute, here
 from functrans.core.tapes import TapeValue
 from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
@@ -31,7 +33,7 @@ _READY = frozenset({np.float64, np.float32, float})
 
 def name_of(fun: object) -> str:
     """The name of a function, for messages."""
-    return getattr(fun, "__name__", None) or type(fun).__name__
+    return attribute(fun, "__name__") or type(fun).__name__
 
 
 def named(who: str, fun: Any) -> Callable[[Function], Function]:
@@ -53,13 +55,38 @@ def named(who: str, fun: Any) -> Callable[[Function], Function]:
     return decorate
 
 
+def taken_over(fun: object) -> tuple[str, ...]:
+    """What ``functools.wraps`` takes over of a callable, as far as that has it."""
+    names = functools.WRAPPER_ASSIGNMENTS
+    return (
+        names
+        if type(fun) is FunctionType
+        else tuple([name for name in names if attribute(fun, name, fun) is not fun])
+    )
+
+
+def signature_of(fun: Any) -> inspect.Signature:
+    """The signature of a callable, also of one whose ``__getattr__`` raises another error.
+
+    Raises:
+      TypeError: there is none to be had.
+      ValueError: likewise.
+    """
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        raise
+    except Exception:  # its own
+        return inspect.signature(type(fun).__call__.__get__(fun))
+
+
 def take_over(wrapper: Any, fun: Any) -> None:
     """Give an object that stands for a function its name, documentation and attributes.
 
     Attributes that the class of the object has keep their meaning. To be called before the object
     gets attributes of its own.
     """
-    functools.update_wrapper(wrapper, fun, updated=())
+    functools.update_wrapper(wrapper, fun, taken_over(fun), ())
     own = type(wrapper)
     for name, value in getattr(fun, "__dict__", {}).items():
         if name != "__wrapped__" and not hasattr(own, name):
@@ -199,7 +226,7 @@ def canonical(value: Any, describe: Callable[[], str], remedy: str = "") -> Any:
             'make a field that is no array static, name: str = field(metadata={"static": True}), '
             f"or {hint}"
         )
-    if hasattr(value, "__array__"):
+    if attribute(value, "__array__") is not None:
         hint = "convert it with np.asarray(x) first"
     raise UnsupportedOperationError(
         f"{describe()} is of type {cls.__module__}.{cls.__qualname__}{here()}, not an array of "

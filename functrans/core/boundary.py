@@ -16,12 +16,13 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from threading import Lock
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
 
-from functrans.core.source import Captured, capture, is_internal, is_own
+from functrans.core.source import Captured, is_internal, is_own
 from functrans.core.state import current_config
 from functrans.errors import FunctransError
 
@@ -141,60 +142,59 @@ class Refusals:
     C code may drop an error and raise another one, or print it and go on.
     """
 
-    __slots__ = ("_by_line", "_hooks", "dropped")
+    __slots__ = ("_by_place", "dropped")
 
     def __init__(self) -> None:
-        self._by_line: dict[Captured | None, FunctransError] = {}
+        self._by_place: dict[Captured, tuple[FrameType, FunctransError]] = {}
         self.dropped: FunctransError | None = None
         """One that C code printed, which it does where it cannot raise."""
-        self._hooks = {name: getattr(sys, name) for name in ("excepthook", "unraisablehook")}
-        for name, own in {"excepthook": self._ending, "unraisablehook": self._unraisable}.items():
-            setattr(sys, name, own)
-
-    def close(self) -> None:
-        """Leave the interpreter as it was."""
-        for name, hook in self._hooks.items():
-            if getattr(getattr(sys, name), "__self__", None) is self:
-                setattr(sys, name, hook)
+        _listen(self)
 
     def add(self, error: FunctransError) -> None:
         """Remember that a value refused something, for the user's line."""
-        if len(self._by_line) < _MAX_KEPT:
-            self._by_line.setdefault(capture(3), error)
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and is_internal(frame.f_code.co_filename):
+            frame = frame.f_back
+        if frame is None:
+            return
+        place = (frame.f_code, frame.f_lasti)
+        known = self._by_place.get(place)
+        if known is None:
+            if len(self._by_place) >= _MAX_KEPT:
+                return
+        elif known[0] is frame and not _has_reached(*known):
+            return
+        self._by_place[place] = (frame, error)
 
-    def _drop(self, error: object) -> bool:
-        if not any(error is kept for kept in self._by_line.values()):
+    def drop(self, error: object) -> bool:
+        """Note that C code, or a thread, printed an error; whether a value of the trace made it."""
+        if not any(error is kept for _, kept in list(self._by_place.values())):
             return False
         self.dropped = self.dropped or error  # type: ignore[assignment]  # a kept one
         return True
 
-    def _unraisable(self, report: Any) -> None:
-        if not self._drop(report.exc_value):
-            self._hooks["unraisablehook"](report)
-
-    def _ending(self, kind: object, error: object, traceback: object) -> None:
-        if not self._drop(error):
-            self._hooks["excepthook"](kind, error, traceback)
-
     def behind(self, error: BaseException) -> FunctransError | None:
         """The refusal that an error comes from, ready to be raised in its place.
 
-        It stands in its chain, or the error came out of the very call in which it was made. What
-        the user's code, or functrans's, raises by a statement is what it wants to raise.
+        It stands in its chain, or the error came out of the very call in which it was made and
+        never left. What the user's code, or functrans's, raises by a statement is what it wants to
+        raise.
         """
         if not isinstance(error, Exception):
             return None
         is_full = current_config.get().traceback == "full"
         entries = list(_entries(error.__traceback__))
-        places = [(entry.tb_frame.f_code, entry.tb_lasti) for entry in entries]
+        places = [(entry.tb_frame, entry.tb_lasti) for entry in entries]
         chain = list(_chain(error))
         is_kept = isinstance(error, FunctransError) or _is_raised(entries[-1])
-        for line, refusal in self._by_line.items():
+        for (_, offset), (frame, refusal) in self._by_place.items():
             is_cause = refusal is self.dropped or any(link is refusal for link in chain)
-            if refusal is not error and (is_kept or not (is_cause or line in places)):
+            is_here = (frame, offset) in places
+            is_behind = is_cause or (is_here and not _has_reached(frame, refusal))
+            if refusal is not error and (is_kept or not is_behind):
                 continue
-            if line in places and not is_full:
-                entries = entries[: places.index(line) + 1]
+            if is_here and not is_full:
+                entries = entries[: places.index((frame, offset)) + 1]
             refusal.__traceback__ = _joined(entries)
             if refusal is not error:
                 for link in chain:  # the other way round from now on
@@ -210,6 +210,11 @@ class Refusals:
         return None
 
 
+def _has_reached(frame: FrameType, error: FunctransError) -> bool:
+    """Whether an error came out of the call that a frame was in: it can be caught there."""
+    return any(entry.tb_frame is frame for entry in _entries(error.__traceback__))
+
+
 def _is_raised(end: TracebackType) -> bool:
     """Whether a statement of the user's code, or of functrans's, raised what ends here."""
     code = end.tb_frame.f_code
@@ -218,6 +223,51 @@ def _is_raised(end: TracebackType) -> bool:
 
 
 _RAISE = dis.opmap["RAISE_VARARGS"]
+
+
+_listening: list[Refusals] = []
+"""Those of all traces that are open, in any thread."""
+_hooks: dict[str, tuple[Any, Any]] = {}
+"""By name in ``sys``: the hook that was there before, and the one that asks ``_listening``."""
+_hooks_lock = Lock()
+
+
+def _listen(refusals: Refusals) -> None:
+    """Ask refusals of every error that the interpreter prints, from now on."""
+    with _hooks_lock:
+        _listening.append(refusals)
+        if _hooks:
+            return
+        for name in ("excepthook", "unraisablehook"):
+            before = getattr(sys, name)
+            _hooks[name] = before, _asking(before)
+            setattr(sys, name, _hooks[name][1])
+
+
+def _asking(before: Callable[..., object]) -> Callable[..., None]:
+    """A hook that passes on what no value of an open trace refused.
+
+    A new one each time: where another hook was put over an old one, that one may still be called.
+    """
+
+    def hook(*report: Any) -> None:
+        error = report[1] if len(report) > 1 else report[0].exc_value
+        if not any(refusals.drop(error) for refusals in list(_listening)):
+            before(*report)
+
+    return hook
+
+
+def _stop_listening(refusals: Refusals) -> None:
+    """Leave the interpreter as it was when the last trace that listens has closed."""
+    with _hooks_lock:
+        _listening[:] = [other for other in _listening if other is not refusals]
+        if _listening:
+            return
+        for name, (before, own) in _hooks.items():
+            if getattr(sys, name) is own:
+                setattr(sys, name, before)
+        _hooks.clear()
 
 
 def note_refusal(trace: Any, error: FunctransError) -> None:
@@ -231,7 +281,7 @@ def note_refusal(trace: Any, error: FunctransError) -> None:
 def settle(trace: Any, error: BaseException | None) -> None:
     """Raise what a trace that is closed refused, if its function ends for that reason."""
     refusals, trace.refusals = trace.refusals, None
-    refusals.close()
+    _stop_listening(refusals)
     refusal = refusals.dropped if error is None else refusals.behind(error)
     if refusal is not None:
         try:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
-from functrans.core.arguments import check_callable
+from functrans.core.arguments import check_callable, taken_over
 from functrans.core.deferred import deferred
 from functrans.core.state import current_config, open_traces
 
@@ -34,7 +34,7 @@ def traced_form(who: str, fun: Function) -> Function:
 
     needs_none = False  # nor would it, but for an argument
 
-    @functools.wraps(fun)
+    @functools.wraps(fun, taken_over(fun))
     def call(*args: object, **kwargs: object) -> Any:
         nonlocal needs_none
         if needs_none and _MAY_NEED_TWIN.isdisjoint(map(type, args)):

@@ -137,9 +137,17 @@ def here(depth: int = 2) -> str:
     return f" (at {source})" if source is not None else ""
 
 
+def attribute(value: object, name: str, default: Any = None) -> Any:
+    """An attribute of an object of the user's; the default where asking for it fails in any way."""
+    try:
+        return getattr(value, name, default)
+    except Exception:  # what a __getattr__ of the user's raises, KeyError for one
+        return default
+
+
 def defined_at(fun: Any) -> str:
     """Describe where a function is defined, for a message; empty if it has no Python code."""
-    code = getattr(fun, "__code__", None)
+    code = attribute(fun, "__code__")
     if code is None:
         return ""
     return f" (at {SourceLine(code.co_filename, code.co_firstlineno, code.co_qualname)})"

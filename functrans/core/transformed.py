@@ -19,6 +19,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.core.arguments import take_over
 from functrans.core.boundary import ERRORS, note_lists, shorten, warn_at_user
+from functrans.core.source import attribute
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
 
@@ -45,7 +46,7 @@ class Wrapper:
 
 def by_name(value: object, fun: Any) -> str | None:
     """The name of a function if it leads to what decorates it, for pickling; else ``None``."""
-    name: str = getattr(fun, "__qualname__", "")
+    name: str = attribute(fun, "__qualname__", "")
     place: Any = sys.modules.get(value.__module__)
     for part in name.split("."):
         place = getattr(place, part, None)

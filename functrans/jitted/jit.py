@@ -167,6 +167,8 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         if self._specialize or settings.specialize:
             return self._call_specialized(key, leaves, args, kwargs)
         program: Program | None = self._programs.used(key)
+        if program is not None and not _fit(program.captured, program.jaxpr):
+            program = None
         if program is None:
             program, references = self._find_shared(key)
         is_new = program is None
@@ -261,7 +263,12 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         is_answered = staging is not None and staging.answers is not None
         if is_answered or key[-1] or any(value is None for value in values):
             return self._call_within(args, kwargs)
-        paths: Paths = self._programs.used(key) or self._new_paths(key)
+        paths: Paths | None = self._programs.used(key)
+        if paths is not None and not all(_fit(path.captured, path.whole) for path in paths.kept()):
+            del self._programs[key]
+            paths = None
+        if paths is None:
+            paths = self._new_paths(key)
 
         def trace() -> Path | None:
             with looking_for_tensors(self):
@@ -345,6 +352,15 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
     def cache_size(self) -> int:
         """Number of programs kept."""
         return len(self.kept())
+
+
+def _fit(captured: tuple[Any, ...], jaxpr: Jaxpr) -> bool:
+    """Whether the arrays that a function refers to are of the kind that it was staged with."""
+    return all(
+        type(value) is not np.ndarray
+        or (value.shape == var.aval.shape and value.dtype == var.aval.dtype)
+        for var, value in zip(jaxpr.invars, captured, strict=False)
+    )
 
 
 def _holds_atoms(value: object) -> bool:

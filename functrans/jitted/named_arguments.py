@@ -7,12 +7,11 @@ Layer: ``jitted``.
 
 from __future__ import annotations
 
-import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
 
-from functrans.core.arguments import name_of, no_positions
+from functrans.core.arguments import name_of, no_positions, signature_of
 
 
 def _numbers_of(option: str, value: Any) -> tuple[int, ...]:
@@ -73,7 +72,7 @@ def matched(
     if not numbers and not names:
         return (), frozenset()
     try:
-        parameters = list(inspect.signature(fun).parameters.values())
+        parameters = list(signature_of(fun).parameters.values())
     except (TypeError, ValueError):
         return tuple(numbers), frozenset(names)
     by_position = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

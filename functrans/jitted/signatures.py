@@ -9,7 +9,6 @@ Layer: ``jitted``.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans import pytrees as tree
-from functrans.core.arguments import canonical, name_of
+from functrans.core.arguments import canonical, name_of, signature_of
 from functrans.core.avals import PYTHON_SCALARS, aval_of_plain
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer
@@ -138,7 +137,7 @@ class Signature:
     def names(self, args: tuple[Any, ...]) -> list[str]:
         """A name for each positional argument: that of the parameter it is bound to."""
         try:
-            bound = inspect.signature(self.fun).bind_partial(*args).arguments
+            bound = signature_of(self.fun).bind_partial(*args).arguments
         except (TypeError, ValueError):
             return [f"args[{i}]" for i in range(len(args))]
         names: list[str] = []

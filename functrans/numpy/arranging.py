@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from functrans.core.dispatch import shape_of
+from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.numpy.common import (
     Axes,
@@ -35,7 +35,7 @@ from functrans.numpy.shaping import reshape_view, transposed
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
 from functrans.primitives.indexing import gather
-from functrans.primitives.structural import normalize_axis
+from functrans.primitives.structural import cast, normalize_axis
 
 # broadcasting -----------------------------------------------------------------------------------
 
@@ -147,9 +147,13 @@ def roll(a: Any, shift: ArrayLike, axis: int | Sequence[int] | None = None) -> A
         shifts = np.broadcast_to(np.asarray(value_of(places)), n).tolist()
         return fresh_from(x, movement.roll(x, shifts, axes))
     places = structural.broadcast_to(integers(places), (n,))
+    if dtype_of(places) != np.uint64:
+        places = cast(places, np.int64)
     for i, k in enumerate(axes):
         extent = shape_of(x)[k]
-        sources = ew.remainder(ew.subtract(np.arange(extent), places[i]), max(extent, 1))
+        period = dtype_of(places).type(max(extent, 1))
+        places_on = cast(ew.remainder(places[i], period), np.int64)  # no difference overflows
+        sources = ew.remainder(ew.subtract(np.arange(extent), places_on), max(extent, 1))
         x = structural.moveaxis(gather(x, (sources,), (k,)), 0, k)
     return x
 

@@ -279,6 +279,7 @@ def _is_one_position(obj: object) -> bool:
 
 def _counted(position: Any, n: int) -> Array:
     """A position that is counted from the end if it is negative."""
+    position = cast(position, np.int64)
     return ew.where(ew.less(position, 0), ew.add(position, n), position)
 
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from functrans.core.caching import listed
 from functrans.core.dispatch import Tracer
+from functrans.core.source import attribute
 from functrans.plain.users import is_user_function, is_user_module
 
 _BUILTINS = frozenset(
@@ -297,8 +298,9 @@ def _looked_for(value: Any, seen: _Seen) -> str:
         return _first((x for x in held if callable(x) or isinstance(x, _CONTAINERS)), seen)
     if kind is np.vectorize or kind.__module__.partition(".")[0] in ("scipy", "numba"):
         return f"an object of {kind.__module__}.{kind.__qualname__}"
-    if hasattr(value, "__wrapped__"):
-        return _reason(value.__wrapped__, seen)
+    wrapped = attribute(value, "__wrapped__", seen)
+    if wrapped is not seen:
+        return _reason(wrapped, seen)
     if isinstance(value, (Tracer, np.ndarray)) or not is_user_module(kind.__module__):
         return ""
     return _reason(kind, seen)
@@ -474,12 +476,12 @@ def _of_library(value: object, look: Look) -> bool:
     """Whether a function of a library is another one in twins."""
     if isinstance(value, np.ufunc):
         return look.has_lists
-    module = getattr(value, "__module__", None) or type(value).__module__
+    module = attribute(value, "__module__") or type(value).__module__
     top = module.partition(".")[0]
     if top in _NUMBERS or top == "scipy":
         return callable(value)
     if top == "numpy" or type(value).__module__ == "numpy":
-        name = getattr(value, "__name__", None)
+        name = attribute(value, "__name__")
         if name is None:  # np.r_, np.c_, an array
             return not isinstance(value, (np.ndarray, np.generic, np.dtype))
         if isinstance(value, type) and issubclass(value, np.generic):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.arguments import check_callable, name_of
+from functrans.core.source import attribute
 from functrans.plain.decide import (
     MAKES_ARRAYS,
     MISSING,
@@ -100,8 +101,8 @@ def explain_names(fun: object) -> NamesExplanation:
 
 def _look_into(fun: object, replaced: Any, followed: object, kept: Any, seen: set[int]) -> None:
     while not isinstance(fun, types.FunctionType):
-        inner = getattr(fun, "__func__", None) or getattr(fun, "func", None)
-        inner = inner or getattr(fun, "__wrapped__", None)
+        inner = attribute(fun, "__func__") or attribute(fun, "func")
+        inner = inner or attribute(fun, "__wrapped__")
         inner = inner or type(fun).__dict__.get("__call__")
         if inner is None or inner is fun or id(fun) in seen:
             return
@@ -150,7 +151,7 @@ def _note(name: str, value: Any, replaced: Any, followed: Any, kept: Any, seen: 
 
 def _described(value: object, twin: object) -> str:
     """What a twin of a library's function is, in words."""
-    name = getattr(value, "__name__", None) or type(value).__name__
+    name = attribute(value, "__name__") or type(value).__name__
     if isinstance(value, np.ufunc):
         return f"{name}, also of lists of traced values"
     if isinstance(twin, ScalarType):

@@ -146,11 +146,41 @@ def _inherited(cls: type, name: str) -> Callable[..., Any]:
     return _OF_OBJECTS[name] if owner is object else twin_class(owner).__dict__[name]
 
 
-class _Hookless:
-    """A first base of a class that is being made, so that no hook for subclasses runs."""
+def _hookless(base: type) -> Any:
+    """A class whose hook for subclasses does nothing, and whose objects lie as those of another do.
 
-    def __init_subclass__(cls, **_: object) -> None:
-        """Nothing."""
+    It stands before the bases of a class that is being made, and they take its place; for that
+    Python asks that the first of them adds the same to objects, over the same class. Where there is
+    more in objects than a ``__dict__`` and weak references, it decides by itself how they lie.
+    """
+    over: type = base.__base__ or object
+    adds = [
+        f"__{name}__"
+        for name in ("dict", "weakref")
+        if getattr(base, f"__{name}offset__") and not getattr(over, f"__{name}offset__")
+    ]
+    hook = classmethod(lambda cls, **_: None)
+    namespace = {"__slots__": adds, "__init_subclass__": hook}
+    if over is object or _holds_more(base):
+        return type("_Hookless", (), namespace)
+    result = type("_Hookless", (_hookless(over),), namespace)
+    type.__dict__["__bases__"].__set__(result, (over,))
+    return result
+
+
+def _holds_more(cls: type) -> bool:
+    """Whether objects of a class have slots or memory of C's."""
+    while cls is not object:
+        slots = cls.__dict__.get("__slots__", ())
+        slots = {slots} if isinstance(slots, str) else set(slots)
+        if not cls.__flags__ & _IS_HEAP_TYPE or slots - {"__dict__", "__weakref__"}:
+            return True
+        cls = cls.__base__ or object
+    return False
+
+
+_IS_HEAP_TYPE = 1 << 9
+"""Set in the flags of a class that a statement made: ``Py_TPFLAGS_HEAPTYPE``."""
 
 
 def _empty_twin(cls: type) -> Any:
@@ -177,7 +207,7 @@ def _empty_twin(cls: type) -> Any:
         bases = (cls, *(other for base in cls.__bases__ if (other := twin_class(base)) is not base))
         namespace["__slots__"] = ()
     has_hook = any("__init_subclass__" in base.__dict__ for base in cls.__mro__[:-1])
-    first = (_Hookless,) if has_hook and bases else ()
+    first = (_hookless(bases[0]),) if has_hook and bases else ()
     result: Any = type.__new__(meta, cls.__name__, (*first, *bases), namespace)
     if first:
         type.__dict__["__bases__"].__set__(result, bases)

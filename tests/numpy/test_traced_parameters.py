@@ -34,6 +34,30 @@ def test_traced_integer_is_as_a_plain_one(name, ks, f):
     np.testing.assert_array_equal(batched(np.array(ks)), np.stack(expected))
 
 
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_of_any_dtype_say_where(dtype):
+    """Whatever the dtype holds: an extent need not fit in it, nor a difference."""
+    long, info = np.arange(300.0), np.iinfo(dtype)
+    shifts = [info.min, info.min + 1, info.max - 1, info.max, 3]
+    for f in (
+        lambda m, k: m.roll(long, k),
+        lambda m, k: m.roll(X, k, 1),
+        lambda m, k: m.roll(X, (k, k), (0, 1)),
+        lambda m, k: m.roll(X[:, :0], k, 1),
+    ):
+        for k in np.array(shifts, dtype):
+            np.testing.assert_array_equal(ft.jit(lambda k, f=f: f(fnp, k))(k), f(np, k))
+    for k in np.array([0, 5, 100], dtype):
+        for f in (lambda m, k: m.insert(long, k, 7.0), lambda m, k: m.delete(long, k)):
+            expected = f(np, int(k))  # NumPy's own cannot add 300 to a short one
+            np.testing.assert_array_equal(ft.jit(lambda k, f=f: f(fnp, k))(k), expected)
+            batched = ft.vmap(lambda k, f=f: f(fnp, k))(np.array([k, k]))
+            np.testing.assert_array_equal(batched, [expected, expected])
+
+
 def test_roll_by_traced_places_has_a_gradient():
     weights = np.cos(X)
 

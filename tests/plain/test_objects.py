@@ -5,13 +5,16 @@ reflected method itself; and asks ``__eq__`` of an object before it falls back t
 made outside of the function and in it have the same classes there, and those of outside at the end.
 """
 
+import abc
 import collections
 import dataclasses
+import functools
 import itertools
 import math
 import operator
+import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pytest
@@ -446,3 +449,119 @@ def test_functions_that_only_call_methods_of_containers_are_traced() -> None:
     weights = Weights(a=2.0)
     assert ft.grad(lambda t: weights.total(t))(0.5) == 2.0 * math.exp(0.5)
     assert ft.grad(weights.total)(0.5) == 2.0 * math.exp(0.5)
+
+
+T = TypeVar("T")
+
+
+class HasHook:
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+
+
+class Called:
+    """What the classes below have in common; without a say in how objects lie in memory."""
+
+    __slots__ = ()
+
+    def __call__(self, x: Any) -> Any:
+        return self.w * x  # type: ignore[attr-defined]
+
+
+class Asked(Protocol[T]):
+    def __call__(self, x: T) -> T: ...
+
+
+def _set(self: Any, w: float) -> None:
+    self.w = w
+
+
+def _hooked_classes() -> list[type]:
+    """Classes over ``typing.Generic`` and others with a hook for subclasses."""
+    call: Any = {"__module__": __name__, "__call__": Called.__call__, "__init__": _set}
+
+    def make(name: str, *bases: Any, **members: object) -> Any:
+        return types.new_class(name, bases, {}, lambda names: names.update(call, **members))
+
+    generic = make("Plain", Generic[T])
+    slots = make("Slots", Generic[T], __slots__=("w",))
+
+    @dataclasses.dataclass(slots=True, frozen=True)
+    class Frozen(Called, Generic[T]):
+        w: T
+
+    @dataclasses.dataclass
+    class Data(Called, Generic[T]):
+        w: T
+
+    class Row(NamedTuple, Generic[T]):
+        w: T
+
+        def __call__(self, x: Any) -> Any:
+            return self.w * x
+
+    class Small:
+        __slots__ = ("__weakref__",)
+
+        def __init_subclass__(cls) -> None: ...
+
+    return [
+        generic, slots, Frozen, Data, Row,
+        make("Over", generic[int]), make("OverOver", make("Over", generic[T])[int]),
+        make("First", Generic[T], HasHook), make("Second", HasHook, Generic[T]),
+        make("Abstract", abc.ABC, Generic[T]),
+        make("OverAbstract", make("Abstract", abc.ABC, Generic[T])[int]),
+        make("Kept", Asked[T]), make("OverSlots", slots[int]), make("OfTwo", slots[int], HasHook),
+        make("OfTwoOthers", HasHook, slots[int]), make("OfGenerics", generic[int], Data[int]),
+        make("OverSmall", Small), make("Table", dict, Generic[T]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", _hooked_classes(), ids=lambda cls: cls.__name__)
+def test_a_hook_for_subclasses_is_no_matter_wherever_it_comes_from(cls: Any) -> None:
+    """Objects of outside, and those that are made in the function."""
+    x = np.array([1.0, 3.0])
+    outside = cls(2.0)
+    for function in (outside, lambda x: outside(x), lambda x: cls(2.0)(x)):
+        np.testing.assert_array_equal(ft.jit(function)(x), 2.0 * x)
+        np.testing.assert_array_equal(ft.vmap(function)(x), 2.0 * x)
+        assert ft.grad(function)(3.0) == 2.0
+        assert ft.hessian(function)(3.0) == 0.0
+
+
+@pytest.mark.parametrize("kind", [KeyError, ValueError, RuntimeError, TypeError, OSError])
+def test_getattr_may_raise_anything(kind: type[Exception]) -> None:
+    """An attribute that functrans asks for, and that an object cannot give, is one it has not."""
+
+    class Strict:
+        def __init__(self, w: float) -> None:
+            self.w = w
+
+        def __getattr__(self, name: str) -> Any:
+            raise kind(name)
+
+        def __call__(self, x: Any) -> Any:
+            return self.w * x
+
+        def method(self, x: Any) -> Any:
+            return self(x)
+
+    strict = Strict(2.0)
+    functions: list[Callable[[Any], Any]] = [
+        strict,
+        strict.method,
+        lambda x: strict(x),
+        functools.partial(lambda o, x: o(x), strict),
+        ft.custom_jvp(strict),
+        ft.checkpoint(strict),
+    ]
+    functions[4].defjvp(lambda primals, tangents: (strict(*primals), strict(*tangents)))  # type: ignore[attr-defined]
+    for function in functions:
+        assert ft.jit(function)(3.0) == 6.0
+        assert ft.grad(function)(3.0) == 2.0
+        assert ft.jit(ft.grad(function))(3.0) == 2.0
+        assert ft.jvp(function, (3.0,), (1.0,)) == (6.0, 2.0)
+        np.testing.assert_array_equal(ft.vmap(function)(np.ones(2)), [2.0, 2.0])
+    for call in (lambda: ft.jit(lambda o: 1.0)(strict), lambda: ft.jit(lambda x: strict)(1.0)):
+        with pytest.raises(ft.errors.UnsupportedOperationError, match="Strict"):
+            call()
