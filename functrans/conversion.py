@@ -149,6 +149,11 @@ def staged_remedy(tracer: Any, what: str) -> str:
         )
     elif isinstance(node, ast.Subscript):
         use = f"Index an array: {_READS.partition(': by ')[2]}"
+    elif called.rpartition(".")[2] in ("int", "floor", "ceil", "trunc", "round"):
+        use = (
+            "Use x.astype(int), of np.floor(x), np.ceil(x) or np.round(x) where that is meant: it "
+            "stays traced, and may be an index"
+        )
     elif called:
         use = (
             f"The shape of the result of {called} cannot depend on it: use a mask and np.where, or "
