@@ -233,9 +233,9 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
     def _find_shared(self, key: Any) -> tuple[Any, Any]:
         """What another ``jit`` of the function staged for such a call, or what ``keep`` asks for.
 
-        Static values might hold the function, and so keep it alive.
+        Arguments that are objects, static or traced, could read what the function does not name.
         """
-        if self._state is not None or not _holds_atoms(key[1]):
+        if self._state is not None or not shared.is_plain(*key[:2]):
             return None, None
         found, references = shared.find(self._fun, (self._options, key))
         if found is not None:
@@ -296,12 +296,9 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         return tree.unflatten(treedef, leaves)
 
     def _new_paths(self, key: object) -> Paths:
-        """The paths of a kind of call; those of another ``jit`` of the function, if there are."""
-        found, references = self._find_shared(key)
-        if found is None:
-            found = Paths(self.signature.label, self.signature.name, self._max_paths)
-        paths: Paths = self._programs.kept(key, found)
-        shared.keep(self._fun, (self._options, key), references, paths)
+        """The paths of a kind of call."""
+        new = Paths(self.signature.label, self.signature.name, self._max_paths)
+        paths: Paths = self._programs.kept(key, new)
         return paths
 
     def _error_of(self, call: Callable[..., Any], status: int) -> Exception:
@@ -344,7 +341,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         """Forget all programs."""
         self._programs.clear()
         self._direct = self._positional = None
-        shared.forget(self._fun)
+        shared.forget()
         if self._imperative is not None:
             self._imperative.clear()
 
@@ -363,12 +360,7 @@ def _fit(captured: tuple[Any, ...], jaxpr: Jaxpr) -> bool:
     )
 
 
-def _holds_atoms(value: object) -> bool:
-    """Whether static values are numbers and texts, and tuples of such."""
-    if type(value) is tuple:
-        return all(map(_holds_atoms, value))
-    is_builtin = isinstance(value, type) and value.__module__ == "builtins"
-    return is_builtin or value is None or type(value) in (int, float, complex, bool, str, bytes)
+shared.KINDS[JitFunction] = shared.jitted
 
 
 _functions: Living[JitFunction] = Living()

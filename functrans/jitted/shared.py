@@ -1,75 +1,75 @@
 """Programs of a function that is jitted anew again and again: ``ft.jit(f)(x)`` within a loop.
 
-Here: the table of programs that belongs to a function, whichever ``jit`` staged them, and what of
-the function's surroundings they depend on. Not here: the cache of a jitted function
-(``jitted.jit``), which is asked first.
+Here: the table of programs that functions of the same code share, and what of the surroundings of a
+function they depend on. Not here: the cache of a jitted function (``jitted.jit``), which is asked
+first.
 
-Programs belong to the code of the function, so that a lambda, a method or a partial that is
-written anew finds them; those that were used last are kept, arrays of the user's are held weakly. A
-program that would keep something else of the user's alive belongs to the function, which is held
-weakly.
+Two functions share a program only if everything that staging could have read is known to be the
+same. What is known is listed here, and only that: numbers and texts by value; arrays by identity
+and contents; lists, tuples, dicts and sets by what is in them; functions by their code and what it
+refers to; objects of plain classes by identity, class and attributes; pure functions and types of
+NumPy, math and functrans by identity. Names of modules are followed from the module on. A function
+that refers to anything else, or whose code could reach further, shares nothing, nor does one that
+changes what it refers to.
 
-A program is right as long as what the function refers to is the same: numbers and texts by value,
-arrays by identity and contents, modules by identity, containers by what is in them, objects by
-identity and attributes, classes by their attributes, functions by what they refer to in turn.
-Nothing is shared by a function that refers to more than a megabyte of arrays that may change, or
-to an object that holds what Python does not show, nor by one that changes what it refers to or
-draws numbers.
+Nothing of the user's is held but by weak references, and not more than some megabytes of what was
+computed while functions were staged.
 
 Layer: ``jitted``.
 """
 
 from __future__ import annotations
 
-import enum
+import builtins
+import dis
 import functools
 import hashlib
+import struct
 import sys
 import weakref
-from collections import OrderedDict, deque
-from collections.abc import Collection, Hashable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
-from threading import Lock
+from threading import RLock
 from types import (
     BuiltinFunctionType,
+    CellType,
     CodeType,
     FunctionType,
     GetSetDescriptorType,
-    MemberDescriptorType,
-    MethodDescriptorType,
     MethodType,
     ModuleType,
-    SimpleNamespace,
-    WrapperDescriptorType,
 )
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from functrans.core.caching import Recent, listed
+from functrans import pytrees as tree
+from functrans.core.caching import Recent, listed, remembered
+from functrans.core.primitive import Primitive
 from functrans.core.transformed import Transformed, Wrapper
-from functrans.jitted.hidden_state import global_generator
 from functrans.passes.programs import holds_data
-from functrans.passes.simplify import exact_key
 from functrans.passes.staging import may_change
 
 _MAX_PROGRAMS = 512
-_MAX_PER_FUNCTION = 16
 _MAX_VALUES = 1000
-_MAX_KEPT_BYTES = 4096
+_MAX_TEXT = 4096
 _MAX_BYTES = 1 << 20
-_ATOMS = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype, np.ufunc)
-_LIBRARIES = frozenset({"functrans", "numpy", "scipy"}) | sys.stdlib_module_names
+"""Of the arrays that a function refers to, and of those that were computed for one program."""
+_MAX_KEPT_BYTES = 1 << 24
 
 
-class _Same:
+class UnknownError(Exception):
+    """A function refers to something that is not known to be the same."""
+
+
+class Same:
     """An object, held weakly, that is equal to itself only."""
 
-    __slots__ = ("_reference",)
+    __slots__ = ("_hash", "_reference")
 
     def __init__(self, value: Any) -> None:
         self._reference = weakref.ref(value)
+        self._hash = id(value)
 
     @property
     def value(self) -> Any:
@@ -78,55 +78,48 @@ class _Same:
 
     def __eq__(self, other: object) -> bool:
         own = self._reference()
-        return isinstance(other, _Same) and own is not None and other._reference() is own
+        return isinstance(other, Same) and own is not None and other._reference() is own
 
     def __hash__(self) -> int:
-        return hash(_Same)
+        return self._hash
 
 
 class _Contents(NamedTuple):
     """An array, by identity and contents."""
 
-    array: _Same
+    array: Same
     shape: tuple[int, ...]
-    dtype: np.dtype
+    strides: tuple[int, ...]
+    flags: int
+    dtype: str
     contents: bytes
 
 
-_of_code: Recent[Hashable, tuple[Any, Any, tuple[Any, ...]]] = listed(
-    "programs by code", Recent(_MAX_PROGRAMS)
-)
-"""By identity of code, key and references: the code, a program, and what stands for its arrays."""
-_of_function: weakref.WeakKeyDictionary[FunctionType, Recent[Hashable, Any]] = listed(
-    "functions with programs", weakref.WeakKeyDictionary()
-)
-_lock = Lock()
+class _Shared(NamedTuple):
+    program: Any
+    captured: tuple[Any, ...]
+    n_bytes: int
+
+
+_shared: Recent[Hashable, _Shared] = listed("programs by code", Recent(_MAX_PROGRAMS))
+_lock = RLock()
 
 
 def find(fun: object, key: Hashable) -> tuple[Any, Any]:
     """A program of a function that another ``jit`` of it staged, or ``None``.
 
     Returns:
-      The program; without one, what the function refers to and where NumPy's generator stands, for
-      :func:`keep`, or ``None`` if that cannot be told.
+      The program; without one, what the function refers to, for :func:`keep`, or ``None`` if that
+      is not known.
     """
-    code = _code(fun)
-    references = None if code is None else _references(fun)
-    if references is None:
-        return None, None
-    entry = _of_code.used((id(code), key, references))
-    if entry is not None:
-        _, program, arrays = entry
-        captured = tuple([array() if type(array) is weakref.ref else array for array in arrays])
-        if all(array is not None for array in captured):
-            return (replace(program, captured=captured) if captured else program), None
-    elif type(fun) is FunctionType:
-        with _lock:
-            programs = _of_function.get(fun)
-        program = None if programs is None else programs.used((key, references))
-        if program is not None:
-            return program, None
-    return None, (references, global_generator())
+    references = _references(fun)
+    found = None if references is None else _shared.used((key, references))
+    if found is None:
+        return None, references
+    captured = tuple(
+        [array() if type(array) is weakref.ref else array for array in found.captured]
+    )  # each is alive, since the references are equal
+    return replace(found.program, captured=captured), None
 
 
 def keep(fun: object, key: Hashable, references: Any, program: Any) -> None:
@@ -136,34 +129,42 @@ def keep(fun: object, key: Hashable, references: Any, program: Any) -> None:
       fun: the function.
       key: the kind of call.
       references: what :func:`find` told before the program was staged.
-      program: the program, or the paths of a function that is specialised.
+      program: the program.
     """
-    if references is None or (_references(fun), global_generator()) != references:
+    if references is None or not holds_data(program.jaxpr) or _references(fun) != references:
         return
-    references, _ = references
-    arrays = _arrays_of(program, references)
-    if arrays is not None:
-        code = _code(fun)
-        kept = replace(program, captured=()) if arrays else program
-        _of_code[id(code), key, references] = code, kept, arrays
-    elif type(fun) is FunctionType:
-        with _lock:
-            programs = _of_function.setdefault(fun, Recent(_MAX_PER_FUNCTION))
-        programs[key, references] = program
+    captured = _captured(program, references)
+    if captured is None:
+        return
+    n_bytes = sum(array.nbytes for array in captured if isinstance(array, np.ndarray))
+    if n_bytes > _MAX_BYTES:
+        return
+    with _lock:
+        _shared[key, references] = _Shared(replace(program, captured=()), captured, n_bytes)
+        total = sum(found.n_bytes for found in _shared.all())
+        while total > _MAX_KEPT_BYTES:
+            total -= _shared.popitem(last=False)[1].n_bytes
 
 
-def _arrays_of(program: Any, references: tuple[Hashable, ...]) -> tuple[Any, ...] | None:
+def _captured(program: Any, references: tuple[Hashable, ...]) -> tuple[Any, ...] | None:
     """What stands for the arrays of a program: weak references to those of the user's.
 
     ``None`` if the program would keep something of the user's alive all the same.
     """
-    jaxpr = getattr(program, "jaxpr", None)
-    if jaxpr is None or not holds_data(jaxpr):
-        return None
-    theirs = {id(part.array.value) for part in references if type(part) is _Contents}
+    theirs: set[int] = set()
+    of_key: set[int] = set()
+    for part in references:
+        if type(part) is _Contents:
+            array = part.array.value
+            of_key.add(id(array))
+            while array is not None:
+                theirs.add(id(array))
+                array = getattr(array, "base", None)
     found: list[Any] = []
     for array in program.captured:
-        if id(array) in theirs and may_change(array):
+        if id(array) in of_key:
+            if not may_change(array):  # planning has kept it
+                return None
             found.append(weakref.ref(array))
             continue
         found.append(array)  # computed while the function was staged
@@ -176,237 +177,547 @@ def _arrays_of(program: Any, references: tuple[Hashable, ...]) -> tuple[Any, ...
     return tuple(found)
 
 
-def forget(fun: Any) -> None:
-    """Forget the programs of a function."""
-    code = _code(fun)
-    for key, (owner, *_) in list(_of_code.items()):
-        if owner is code:
-            _of_code.pop(key, None)
-    if type(fun) is FunctionType:
-        with _lock:
-            _of_function.pop(fun, None)
+def forget() -> None:
+    """Forget all programs."""
+    _shared.clear()
 
 
-def _code(fun: Any) -> CodeType | np.ufunc | None:
-    """The code of a function, method or object that is called, within what was made of it."""
-    while True:
-        cls = type(fun)
-        if cls is FunctionType:
-            return fun.__code__
-        if cls is np.ufunc:
-            return fun
-        if cls is MethodType:
-            fun = fun.__func__
-        elif cls is functools.partial:
-            fun = fun.func
-        elif cls is Transformed:
-            (fun,) = fun.parts()
-        elif isinstance(fun, Wrapper) or _is_library(cls.__module__):
-            return None
-        else:
-            fun = next((vars(c)["__call__"] for c in cls.__mro__ if "__call__" in vars(c)), None)
+# what a function refers to ------------------------------------------------------------------------
 
 
 def _references(fun: object) -> tuple[Hashable, ...] | None:
-    """What a function refers to, comparable; ``None`` where that cannot be told."""
+    """What a function refers to, comparable; ``None`` where that is not known."""
+    try:
+        return _found(fun)
+    except (UnknownError, TypeError, RuntimeError):  # not held weakly; changed by another thread
+        return None
+
+
+def _found(fun: object) -> tuple[Hashable, ...]:
     found: list[Hashable] = []
-    pending: list[tuple[Any, Sequence[str]]] = [(fun, ())]
-    seen: dict[int, Any] = {}
+    pending: list[Any] = [fun]
+    seen: dict[int, tuple[int, Any]] = {}  # with the values, so that their ids stay their own
     n_bytes = 0
     while pending:
-        value, names = pending.pop()
-        if len(found) > _MAX_VALUES:
-            return None
-        if isinstance(value, _ATOMS):
-            found.append(exact_key(value))
-        elif type(value) is tuple:
-            found.append(len(value))
-            pending.extend([(item, names) for item in value])
-        elif id(value) not in seen:
-            seen[id(value)] = value  # keeps it alive, so that its id stays its own
-            try:
-                parts = _parts(value, names)
-            except TypeError:  # it cannot be held weakly
-                return None
-            if parts is None:
-                return None
-            key, inner, inner_names = parts
-            found.append(key)
-            if type(key) is _Contents and key.contents:
-                n_bytes += value.nbytes
-                if n_bytes > _MAX_BYTES:
-                    return None
-            pending.extend([(item, inner_names) for item in inner])
-        else:
-            found.append(list(seen).index(id(value)))
+        if len(found) + len(pending) > _MAX_VALUES:
+            raise UnknownError
+        value = pending.pop()
+        cls = type(value)
+        exact = _ATOMS.get(cls)
+        if exact is not None:
+            found.append((cls, exact(value)))
+            continue
+        known = seen.get(id(value))
+        if known is not None:
+            found.append(("again", known[0]))
+            continue
+        seen[id(value)] = len(seen), value
+        if cls is np.ndarray:
+            n_bytes += value.nbytes
+            if n_bytes > _MAX_BYTES:
+                raise UnknownError
+        key, inner = KINDS.get(cls, _other)(value)
+        found.append(key)
+        pending += inner
     return tuple(found)
 
 
-_Parts = tuple[Hashable, list[Any], Sequence[str]]
+Parts = tuple[Hashable, Sequence[Any]]
 
 
-def _parts(value: Any, names: Sequence[str]) -> _Parts | None:
-    """What stands for a value that code with some names refers to, and what it refers to in turn.
+def _itself(value: Any) -> Hashable:
+    return value
 
-    ``None`` where that cannot be told.
-    """
+
+def _text(value: Any) -> Hashable:
+    if len(value) > _MAX_TEXT or (type(value) is str and "%" in value):  # which formats
+        raise UnknownError
+    return value
+
+
+def _integer(value: int) -> Hashable:
+    if value.bit_length() > _MAX_TEXT:
+        raise UnknownError
+    return value
+
+
+_ATOMS: dict[type, Callable[[Any], Hashable]] = {
+    bool: _itself,
+    type(None): _itself,
+    type(...): _itself,
+    type(NotImplemented): repr,
+    int: _integer,
+    float: lambda value: struct.pack("d", value),  # tells zeros and NaN apart
+    complex: lambda value: struct.pack("dd", value.real, value.imag),
+    str: _text,
+    bytes: _text,
+    **{
+        np.dtype(code).type: np.generic.tobytes
+        for code in np.typecodes["AllInteger"] + np.typecodes["AllFloat"] + "?"
+    },
+}
+
+
+def _dtype(value: np.dtype) -> str:
+    if value.kind not in "biufc" or value.metadata is not None or value.num > 23:
+        raise UnknownError
+    return value.str
+
+
+def _array(value: np.ndarray) -> Parts:
+    contents = value.tobytes()
+    if len(contents) > _MAX_TEXT:
+        contents = hashlib.sha256(contents).digest()  # which processors have
+    dtype = _dtype(value.dtype)
+    place = Same(value), value.shape, value.strides, value.flags.num
+    return _Contents(*place, dtype, contents), ()
+
+
+def _items(value: Any) -> Parts:
+    """What is in a container, in its order: also that of a set, in which sums are taken."""
+    if len(value) > _MAX_VALUES:
+        raise UnknownError
+    return (type(value), len(value)), list(value)
+
+
+def _dict(value: dict[Any, Any]) -> Parts:
+    return (dict, len(value)), [*value, *value.values()]
+
+
+def _range(value: range | slice) -> Parts:
+    return (type(value), 3), (value.start, value.stop, value.step)
+
+
+def _cell(value: CellType) -> Parts:
+    try:
+        return (CellType, 1), (value.cell_contents,)
+    except ValueError:  # not bound yet
+        return (CellType, 0), ()
+
+
+def _method(value: MethodType) -> Parts:
+    return (MethodType, 2), (value.__func__, value.__self__)
+
+
+def _partial(value: functools.partial[Any]) -> Parts:
+    if vars(value):
+        raise UnknownError
+    return (functools.partial, 3), (value.func, value.args, value.keywords)
+
+
+def _transformed(value: Transformed) -> Parts:
+    """A transformed function by its parts: the options cannot have changed since it was made."""
+    fun, *rest = value._arguments
+    options = value._options
+    for option in (*rest, *options.values()):
+        _check_fixed(option)
+    return (
+        (Transformed, len(rest), tuple(options)),
+        (value._transform, fun, *rest, *options.values(), attributes_of(value)),
+    )
+
+
+def attributes_of(value: Any, own: Collection[str] = ()) -> dict[str, Any]:
+    """The attributes of what stands for a function, but for its own and those that describe it."""
+    return {
+        name: attribute
+        for name, attribute in vars(value).items()
+        if name not in own and name not in _DESCRIBING
+    }
+
+
+_DESCRIBING = frozenset({*functools.WRAPPER_ASSIGNMENTS, "__signature__", "__wrapped__"})
+
+
+def _check_fixed(value: Any) -> None:
+    if type(value) is tuple or type(value) is frozenset:
+        for item in value:
+            _check_fixed(item)
+    elif type(value) not in _ATOMS:
+        raise UnknownError
+
+
+def _builtin(value: BuiltinFunctionType) -> Parts:
+    """A builtin function, or a method of a container or an array."""
+    owner = value.__self__
+    if type(owner) is not ModuleType:
+        if type(owner) not in _WITH_METHODS or value.__name__ in _LEADING_OUT:
+            raise UnknownError
+        return (BuiltinFunctionType, value.__name__), (owner,)
+    if value not in _PURE and not (owner.__name__ in _MATH and owner is _module(owner.__name__)):
+        raise UnknownError
+    return ("library", value), ()
+
+
+_WITH_METHODS = frozenset({list, dict, tuple, np.ndarray})
+_MATH = frozenset({"math", "cmath"})
+
+
+def _of_library(value: Any) -> Parts:
+    if not _is_of_numpy(value):
+        raise UnknownError
+    return ("library", value), ()
+
+
+def _is_of_numpy(value: Any) -> bool:
+    """Whether a function or type is one of NumPy, Python, or a ufunc of SciPy, as it was made."""
+    if not isinstance(value, type) and not (getattr(value, "__dict__", {}).keys() <= _DESCRIBING):
+        return False  # a user's attributes
+    if value in _PURE:
+        return True
+    module = _LOADED_LATER.get(type(value))
+    return module is not None and vars(_module(module) or object).get(value.__name__) is value
+
+
+def _other(value: Any) -> Parts:
+    """A class, an object of a plain class, a dtype, or something of NumPy."""
+    if isinstance(value, np.dtype):
+        return (np.dtype, _dtype(value)), ()
+    if type(value) is _Dispatcher:
+        return _of_library(value)
+    if type(value) is type:
+        return _of_library(value) if value in _PURE else _class(value)
     cls = type(value)
-    if cls is ModuleType:
-        own = vars(value)
-        is_own = not _is_library(value.__name__)
-        return _Same(value), [own[name] for name in names if is_own and name in own], names
-    if cls is FunctionType and not _is_library(value.__module__):
-        return _Same(value.__code__), *_surroundings(value)
-    if cls is np.ndarray:  # which the function may read when it is staged
-        return _array_key(value), [], names
-    if cls in _CONTAINERS:
-        return _container(value, names)
-    if cls is MethodType:
-        return "method", [value.__func__, value.__self__], names
-    if cls is functools.partial:
-        return "partial", [value.func, value.args, *value.keywords, *value.keywords.values()], names
-    if cls is Transformed:
-        options = value._options
-        own = [*value._arguments, *options, *options.values()]
-        return (_Same(value._transform), len(own)), own, names
-    if cls is SimpleNamespace:
-        return (_Same(value), len(vars(value))), [*vars(value), *vars(value).values()], names
-    if isinstance(value, type):
-        return (_Same(value), [], names) if _is_library(value.__module__) else _class(value)
-    if _is_library(cls.__module__):
-        return _of_library(value, names)
-    return _object(value)
-
-
-def _of_library(value: Any, names: Sequence[str]) -> _Parts | None:
-    """An object of a library's class; ``None`` for one whose state Python does not show."""
-    cls = type(value)
-    if isinstance(value, (Collection, Iterator)) or cls.__module__.startswith("numpy.random"):
-        return None
-    if cls is ContextVar:
-        return value.name, [value.get(None)], names
-    if cls is BuiltinFunctionType and type(value.__self__) not in (ModuleType, type(None)):
-        return value.__name__, [value.__self__], names
-    if isinstance(value, Wrapper):
-        return _Same(value), list(value.parts()), names
-    own = getattr(value, "__dict__", {})
-    if own and not callable(value) and cls.__module__ != "logging":
-        return None
-    return _Same(value), list(own.values()) if callable(value) else [], names
-
-
-def _array_key(value: np.ndarray) -> _Contents:
-    """What stands for an array: its identity, and its contents if they may change.
-
-    Raises:
-      TypeError: there are too many of them.
-    """
-    contents: bytes = b""
-    if may_change(value):
-        if value.nbytes > _MAX_BYTES or value.dtype.hasobject:
-            raise TypeError
-        contents = value.tobytes()
-        if len(contents) > _MAX_KEPT_BYTES:
-            contents = hashlib.sha256(contents).digest()  # which processors have
-    return _Contents(_Same(value), value.shape, value.dtype, contents)
-
-
-_CONTAINERS = frozenset({list, dict, set, frozenset, OrderedDict, deque, range, slice})
-
-
-def _container(value: Any, names: Sequence[str]) -> _Parts | None:
-    cls = type(value)
-    if cls is range or cls is slice:
-        return repr(value), [], names
-    key = (cls, len(value))
-    if cls is dict or cls is OrderedDict:
-        return key, [*value, *value.values()], names
-    if cls is set or cls is frozenset:
-        if not all(isinstance(item, _ATOMS) for item in value):
-            return None
-        return (*key, frozenset(map(exact_key, value))), [], names
-    return key, list(value), names
-
-
-# classes and objects ----------------------------------------------------------------------------
-
-_SKIPPED = frozenset({
-    "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__qualname__",
-    "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__slots__",
-    "__orig_bases__", "__parameters__", "__abstractmethods__", "_abc_impl", "__firstlineno__",
-    "__static_attributes__", "__attrs_attrs__", "__attrs_own_setattr__", "__attrs_props__",
-    "__annotate__", "__annotate_func__", "__annotations_cache__",
-})  # fmt: skip
-"""Attributes of classes that say nothing of what their objects do."""
-_PLAIN_BASES = frozenset({"abc", "typing", "enum", "contextlib"})
-"""Modules of Python whose classes are written in Python and keep what they know in attributes."""
-_HIDDEN = (BuiltinFunctionType, MethodDescriptorType, WrapperDescriptorType, GetSetDescriptorType)
-"""What classes consist of that are not written in Python."""
-
-
-def _class(cls: type) -> _Parts | None:
-    """A class that is no library's, by its attributes and those of its bases."""
-    found: list[Any] = []
-    is_enum = isinstance(cls, enum.EnumMeta)
-    for base in cls.__mro__:
-        if _is_library(base.__module__):
-            continue
-        for name, value in vars(base).items():
-            if name in _SKIPPED or isinstance(value, MemberDescriptorType):
-                continue
-            if is_enum and (name[0] == "_" or isinstance(value, cls)):
-                continue  # its members do not change
-            if isinstance(value, _HIDDEN):
-                return None
-            if isinstance(value, (staticmethod, classmethod)):
-                value = value.__func__
-            elif isinstance(value, property):
-                value = (value.fget, value.fset, value.fdel)
-            elif isinstance(value, functools.cached_property):
-                value = value.func
-            found += (name, value)
-    return (_Same(cls), len(found)), found, ()
-
-
-def _object(value: object) -> _Parts | None:
-    """An object of a class that is no library's, by identity, class and attributes."""
-    cls = type(value)
+    if type(cls) is not type:
+        raise UnknownError
     for base in cls.__mro__[:-1]:
-        if _is_library(base.__module__) and base.__module__ not in _PLAIN_BASES:
+        _check_plain(base)
+    return (object, Same(value)), (cls, object.__getattribute__(value, "__dict__"))
+
+
+_Dispatcher = type(np.sum)
+_LOADED_LATER = {np.ufunc: "scipy.special._ufuncs", _Dispatcher: "numpy.fft"}
+_IS_MUTABLE = 1 << 9
+"""``Py_TPFLAGS_HEAPTYPE``: what classes have that can get attributes."""
+
+
+# functions ----------------------------------------------------------------------------------------
+
+_MODULES = frozenset({
+    "cmath", "functools", "functrans", "functrans.lax", "functrans.nn", "functrans.numpy",
+    "functrans.random", "functrans.scipy", "functrans.tree", "math", "numpy", "numpy.fft",
+    "numpy.linalg", "scipy", "scipy.special",
+})  # fmt: skip
+"""Modules whose names are followed."""
+_WITH_MODULES = ("functrans.lax.", "functrans.nn.", "functrans.numpy.", "functrans.scipy.")
+_OF_FUNCTRANS = tuple(
+    f"functrans.{name}"
+    for name in (
+        "control", "core.boundary", "core.transformed", "functional", "higher", "jitted.jit",
+        "lax", "linalg", "nn", "numpy", "ops", "primitives", "pytrees", "random", "scipy",
+        "solvers", "transforms", "tree",
+    )
+)  # fmt: skip
+"""Where functions of functrans stand that read nothing but their arguments and the settings."""
+_NAMES_OF_NUMPY = """
+    abs absolute all allclose any append apply_along_axis arange argmax argmin argpartition argsort
+    argwhere around array array_equal array_split asanyarray asarray ascontiguousarray atleast_1d
+    atleast_2d atleast_3d average bincount block broadcast_arrays broadcast_shapes broadcast_to
+    choose clip column_stack compress concat concatenate convolve copy copyto corrcoef correlate
+    count_nonzero cov cross cumprod cumsum cumulative_prod cumulative_sum deg2rad delete diag
+    diag_indices diagflat diagonal diff digitize dot dsplit dstack ediff1d einsum einsum_path empty
+    empty_like errstate expand_dims extract eye fill_diagonal finfo flatnonzero flip fliplr flipud
+    full full_like gradient heaviside histogram hsplit hstack i0 identity iinfo imag indices inner
+    insert interp intersect1d isclose iscomplexobj isin isrealobj isscalar ix_ kron lexsort linspace
+    logspace geomspace matrix_transpose max mean median meshgrid min moveaxis nan_to_num nanargmax
+    nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar ndim
+    nonzero ones ones_like outer pad partition percentile permute_dims piecewise place polyadd
+    polyder polyfit polyint polymul polysub polyval prod promote_types ptp put put_along_axis
+    putmask quantile ravel ravel_multi_index real repeat reshape resize result_type roll rollaxis
+    roots rot90 round searchsorted select setdiff1d setxor1d shape sinc size sort split squeeze
+    stack std sum swapaxes take take_along_axis tensordot tile trace transpose trapezoid tri tril
+    tril_indices trim_zeros triu triu_indices union1d unique unravel_index unstack unwrap vander var
+    vdot vsplit vstack where zeros zeros_like
+""".split()  # noqa: SIM905
+_BUILTINS = {
+    name: getattr(builtins, name)
+    for name in """
+        abs all any bool bytes complex dict divmod enumerate filter float frozenset int isinstance
+        issubclass iter len list map max min next object pow range reversed round set slice sorted
+        sum super tuple zip Ellipsis NotImplemented ArithmeticError AssertionError Exception
+        IndexError KeyError NotImplementedError OverflowError RuntimeError StopIteration TypeError
+        ValueError ZeroDivisionError
+    """.split()  # noqa: SIM905
+}
+"""Names of Python that lead to nothing but their arguments; texts of arrays depend on settings."""
+
+
+def _public(module: ModuleType) -> list[Any]:
+    return [value for name, value in vars(module).items() if not name.startswith("_")]
+
+
+_PURE: frozenset[Any] = frozenset({
+    *(getattr(np, name) for name in _NAMES_OF_NUMPY if hasattr(np, name)),
+    *(value for value in _public(np) if type(value) is np.ufunc),
+    *(value for value in _public(np.linalg) if type(value) is _Dispatcher),
+    *(value for value in _BUILTINS.values() if callable(value)),
+    *(cls for cls in _ATOMS if cls is not str and cls is not bytes),
+    np.complexfloating, np.floating, np.generic, np.inexact, np.integer, np.ndarray, np.number,
+    np.signedinteger, np.unsignedinteger, functools.partial, functools.reduce,
+})  # fmt: skip
+"""Functions and types, as they were when this was imported, that read nothing but arguments."""
+
+_LEADING_OUT = frozenset({
+    "ag_frame", "base", "cache_size", "cr_frame", "ctypes", "decode", "explain", "f_back",
+    "f_builtins", "f_globals", "f_locals", "format", "format_map", "gi_frame", "kept",
+    "kept_programs", "tb_frame",
+})  # fmt: skip
+"""Attributes that lead from known values to others, to caches, or to the settings of printing."""
+_ALLOWED = frozenset({"__call__", "__init__", "__post_init__"})
+_NAMING = frozenset({
+    "LOAD_ATTR", "LOAD_GLOBAL", "LOAD_METHOD", "LOAD_SUPER_ATTR", "STORE_ATTR",
+})  # fmt: skip
+_REFUSED = frozenset({
+    "CONVERT_VALUE", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC", "LOAD_BUILD_CLASS",
+    "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF", "LOAD_FROM_DICT_OR_GLOBALS", "LOAD_LOCALS",
+})  # fmt: skip
+
+
+@remembered(1024)
+def _reads(code: CodeType) -> tuple[tuple[bool, tuple[str, ...]], ...] | None:
+    """Names that code and code within it begins at, and attributes that it asks for at once.
+
+    Each with whether it is a global name. ``None`` if the code imports, changes global names or
+    asks for attributes that lead elsewhere.
+    """
+    if not all(map(_is_known, code.co_names)):
+        return None
+    steps = [step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG"]
+    found: dict[tuple[bool, tuple[str, ...]], None] = {}
+    for i, step in enumerate(steps):
+        name = step.opname
+        if name in _REFUSED or (step.opcode in dis.hasname and name not in _NAMING):
             return None
-    own = dict(getattr(value, "__dict__", {}))
-    for base in cls.__mro__:
-        for name, slot in vars(base).items():
-            if isinstance(slot, MemberDescriptorType):
-                own[name] = getattr(value, name, None)
-    return (_Same(value), len(own)), [cls, *own, *own.values()], ()
-
-
-def _is_library(module: str) -> bool:
-    """Whether values of a module stay what they are: libraries do not rebind their globals."""
-    return str(module).partition(".")[0] in _LIBRARIES
-
-
-def _surroundings(function: FunctionType) -> tuple[list[Any], Sequence[str]]:
-    """Default arguments, attributes, closed over values and globals of a function; its names."""
-    named = {**(function.__kwdefaults__ or {}), **vars(function)}
-    found = [function.__defaults__, *named, *named.values()]
-    for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # not bound yet
-            found.append(None)
-    own = function.__globals__
-    names = tuple(_names(function.__code__))
-    for name in names:
-        if name in own:
-            found += (name, own[name])
-    return found, names
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """The names that a piece of code, and code within it, looks up."""
-    yield from code.co_names
+        if name == "PUSH_EXC_INFO" and steps[i + 1].opname != "WITH_EXCEPT_START":
+            return None  # what is an error depends on settings
+        if name != "LOAD_GLOBAL" and name != "LOAD_DEREF":
+            continue
+        chain = [step.argval]
+        for following in steps[i + 1 :]:
+            if following.opname != "LOAD_ATTR" and following.opname != "LOAD_METHOD":
+                break
+            chain.append(following.argval)
+        found[name == "LOAD_GLOBAL", tuple(chain)] = None
     for constant in code.co_consts:
+        if type(constant) is str and "%" in constant:
+            return None
         if isinstance(constant, CodeType):
-            yield from _names(constant)
+            inner = _reads(constant)
+            if inner is None:
+                return None
+            found |= dict.fromkeys(inner)
+    return tuple(found)
+
+
+def _is_known(name: str) -> bool:
+    is_special = name.startswith("__") and name.endswith("__")
+    return name in _ALLOWED or not (is_special or name in _LEADING_OUT)
+
+
+def _module(name: Any) -> ModuleType | None:
+    return sys.modules.get(name) if type(name) is str else None
+
+
+def _function(value: FunctionType) -> Parts:
+    """A function, by its code, defaults, attributes, and the values that its code names."""
+    own = value.__globals__
+    module = own.get("__name__")
+    if type(module) is not str:
+        raise UnknownError
+    if vars(_module(module) or object) is own and module.partition(".")[0] == "functrans":
+        if not _is_pure(value):
+            raise UnknownError
+        return ("library", value), ()
+    if value in _PURE:
+        return _of_library(value)
+    code = value.__code__
+    reads = _reads(code)
+    is_usual = type(own) is dict and value.__builtins__ is vars(builtins)  # type: ignore[attr-defined]  # typeshed
+    if reads is None or not is_usual:
+        raise UnknownError
+    free = dict(zip(code.co_freevars, value.__closure__ or (), strict=True))
+    found: dict[Any, Any] = {
+        name: cell for name, cell in free.items() if type(_contents(cell)) is not ModuleType
+    }
+    for is_global, chain in reads:
+        name = chain[0]
+        if not is_global:
+            if name in free and name not in found:
+                found[chain] = _followed(free[name].cell_contents, chain[1:])
+        elif name not in own:
+            if name not in _BUILTINS or vars(builtins).get(name) is not _BUILTINS[name]:
+                raise UnknownError
+        elif type(own[name]) is ModuleType:
+            found[is_global, chain] = _followed(own[name], chain[1:])
+        else:
+            found[is_global, name] = own[name]
+    inner = [value.__defaults__, value.__kwdefaults__, vars(value), *found.values()]
+    return (FunctionType, Same(code), tuple(found)), inner
+
+
+def _contents(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not bound yet
+        return None
+
+
+def _followed(value: Any, attributes: Sequence[str]) -> Any:
+    """What attributes of a module lead to, which is no module itself."""
+    for name in attributes:
+        if type(value) is not ModuleType:
+            return value
+        own = vars(value).get("__name__")
+        is_known = type(own) is str and (own in _MODULES or own.startswith(_WITH_MODULES))
+        if not is_known or _module(own) is not value:
+            raise UnknownError
+        try:
+            value = getattr(value, name)
+        except AttributeError:
+            raise UnknownError from None
+    if type(value) is ModuleType:
+        raise UnknownError
+    return value
+
+
+_OF_FUNCTIONS = frozenset({
+    "__signature__", "__wrapped__", "numpy_functions", "own", "traced", "ufunc",
+})  # fmt: skip
+"""Attributes of functions of functrans."""
+_OF_NUMPY = frozenset({np.ufunc, _Dispatcher, BuiltinFunctionType})
+
+
+def _is_pure(value: Any, around: tuple[Any, ...] = ()) -> bool:
+    """Whether a function of functrans reads nothing but its arguments and the settings."""
+    if any(value is function for function in around):  # it refers to itself
+        return True
+    cls = type(value)
+    if cls is Primitive:
+        return True
+    if cls is tuple or cls is list or cls is frozenset:
+        return all(type(item) in _ATOMS for item in value)
+    if cls is not FunctionType:
+        return cls in _ATOMS or (cls in _OF_NUMPY and _is_of_numpy(value))
+    if value in _PURE:
+        return True
+    place = value.__globals__.get("__name__", "")
+    return (
+        vars(_module(place) or object) is value.__globals__
+        and f"{place}.".startswith(tuple([f"{known}." for known in _OF_FUNCTRANS]))
+        and not place.startswith("functrans.control.callbacks")
+        and not value.__name__.startswith("register")
+        and vars(value).keys() <= _OF_FUNCTIONS
+        and all(_is_pure(_contents(cell), (*around, value)) for cell in value.__closure__ or ())
+    )
+
+
+# classes and objects ------------------------------------------------------------------------------
+
+_SAYING_NOTHING = frozenset({
+    "__annotate__", "__annotate_func__", "__annotations__", "__annotations_cache__", "__doc__",
+    "__firstlineno__", "__module__", "__qualname__", "__static_attributes__",
+})  # fmt: skip
+"""Attributes of classes that code which names no special ones does not see."""
+_NOT_PLAIN = frozenset({
+    "__class__", "__delete__", "__exit__", "__get__", "__getattr__", "__getattribute__", "__set__",
+    "__set_name__", "__slots__",
+})  # fmt: skip
+
+
+def _check_plain(cls: type) -> None:
+    """Refuse a class unless attributes of its objects are what their dictionaries hold."""
+    own = vars(cls)
+    special = [own[name] for name in ("__dict__", "__weakref__") if name in own]
+    if (
+        type(cls) is not type
+        or not cls.__flags__ & _IS_MUTABLE
+        or not _NOT_PLAIN.isdisjoint(own)
+        or any(type(value) is not GetSetDescriptorType for value in special)
+        or tree.is_registered(cls)  # functions that nobody names take its objects apart
+    ):
+        raise UnknownError
+
+
+_BINDING = frozenset({classmethod, property, staticmethod})
+
+
+def _class(cls: type) -> Parts:
+    """A plain class, by identity and its attributes and those of its bases."""
+    found: list[Any] = []
+    bases: list[Hashable] = []
+    for base in cls.__mro__[:-1]:
+        _check_plain(base)
+        bases.append(Same(base))
+        for name, value in vars(base).items():
+            if name in _SAYING_NOTHING or name == "__dict__" or name == "__weakref__":
+                continue
+            kind = type(value)
+            bases.append((name, kind if kind in _BINDING else None))
+            if kind is property:
+                found += (value.fget, value.fset, value.fdel)
+            else:
+                found.append(value.__func__ if kind in _BINDING else value)
+    return (type, *bases), found
+
+
+KINDS: dict[type, Callable[[Any], Parts]] = {
+    np.ndarray: _array,
+    np.ufunc: _of_library,
+    FunctionType: _function,
+    BuiltinFunctionType: _builtin,
+    CellType: _cell,
+    MethodType: _method,
+    functools.partial: _partial,
+    Transformed: _transformed,
+    tuple: _items,
+    list: _items,
+    set: _items,
+    frozenset: _items,
+    dict: _dict,
+    range: _range,
+    slice: _range,
+}
+
+
+def jitted(value: Any) -> Parts:
+    """A jitted function, by identity, since its programs stay, its function and its attributes."""
+    if value._specialize or value._state is not None:
+        raise UnknownError
+    return (Wrapper, Same(value)), (value._fun, attributes_of(value, _OF_JITTED))
+
+
+_OF_JITTED = frozenset({
+    "_direct", "_fun", "_imperative", "_max_paths", "_options", "_positional", "_programs",
+    "_specialize", "_state", "signature",
+})  # fmt: skip
+
+
+# what a function is called with -------------------------------------------------------------------
+
+
+def is_plain(treedef: Any, static: object) -> bool:
+    """Whether arguments are tuples, lists and dicts of leaves, numbers and texts.
+
+    Others would bring along code of their own.
+    """
+    return _is_of_containers(treedef) and _holds_atoms(static)
+
+
+def _is_of_containers(treedef: Any) -> bool:
+    if type(treedef) is int:
+        return True
+    if treedef.type not in (None, type(None), tuple, list, dict):
+        return False
+    if treedef.type is dict and any(type(key) is not str for key in treedef.entries()):
+        return False  # equal keys may be of several types
+    return all(map(_is_of_containers, treedef.children()))
+
+
+def _holds_atoms(value: object) -> bool:
+    """Whether static values are numbers and texts, and tuples of such, with their types."""
+    if type(value) is tuple:
+        return all(map(_holds_atoms, value))
+    return type(value) in _STATIC or any(value is cls for cls in _STATIC)
+
+
+_STATIC = (int, float, complex, bool, str, bytes, type(None), tuple)
