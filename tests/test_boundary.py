@@ -581,3 +581,76 @@ def test_tracebacks_are_short_in_a_script(tmp_path: Path) -> None:
         assert 4 <= len(lines) <= 12, lines
         assert f"mistake{i}.py" in printed.getvalue()
         assert not any("functrans/" in line for line in lines)
+
+
+SETTINGS: dict[str, Callable[[Any], Any]] = {
+    "grad": lambda f: ft.grad(lambda x: np.sum(f(x)))(np.ones(2)),
+    "grad of grad": lambda f: ft.grad(lambda x: np.sum(ft.grad(lambda y: np.sum(f(y)))(x)))(
+        np.ones(2)
+    ),
+    "hessian": lambda f: ft.hessian(lambda x: np.sum(f(x)))(np.ones(2)),
+    "jvp": lambda f: ft.jvp(f, (np.ones(2),), (np.ones(2),)),
+    "vjp": lambda f: ft.vjp(f, np.ones(2)),
+    "linearize": lambda f: ft.linearize(f, np.ones(2)),
+    "vmap": lambda f: ft.vmap(f)(np.ones((3, 2))),
+    "vmap of grad": lambda f: ft.vmap(ft.grad(lambda x: np.sum(f(x))))(np.ones((3, 2))),
+    "jit": lambda f: ft.jit(f)(np.ones(2)),
+    "checkpoint": lambda f: ft.grad(ft.checkpoint(lambda x: np.sum(f(x))))(np.ones(2)),
+    "scan": lambda f: lax.scan(lambda c, x: (f(c), x), np.ones(2), np.ones(3)),
+    "callback of grad": lambda f: ft.grad(
+        lambda x: np.sum(x * ft.pure_callback(f, np.ones(2), ft.stop_gradient(x)))
+    )(np.ones(2)),
+    "callback of vmap": lambda f: ft.vmap(
+        lambda x: ft.pure_callback(f, np.ones(2), x, vmap_method="sequential")
+    )(np.ones((3, 2))),
+}
+
+
+@each("name", SETTINGS)
+@each("around", [{}, {"over": "raise"}, {"divide": "warn", "invalid": "ignore"}])
+def test_functions_see_the_settings_of_numpy_that_are_the_users(name: str, around: Any) -> None:
+    """What NumPy tells of its settings within a function is what it tells outside."""
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        seen.append((np.geterr(), np.geterrcall(), np.getbufsize()))
+        y = np.exp(x) * x
+        seen.append((np.geterr(), np.geterrcall(), np.getbufsize()))
+        return y
+
+    with np.errstate(**around):
+        outside = np.geterr(), np.geterrcall(), np.getbufsize()
+        SETTINGS[name](f)
+        assert outside == (np.geterr(), np.geterrcall(), np.getbufsize())
+    assert seen
+    assert all(found == outside for found in seen)
+    with np.errstate(**seen[0][0]), pytest.warns(RuntimeWarning, match="divide by zero"):
+        np.log(np.zeros(1))
+
+
+@each("name", [name for name in SETTINGS if "callback" not in name])
+def test_settings_that_a_function_makes_stay(name: str) -> None:
+    def f(x: Any) -> Any:
+        np.seterr(divide="ignore")
+        return np.exp(x) * x
+
+    with np.errstate(divide="warn"):
+        SETTINGS[name](f)
+        assert np.geterr()["divide"] == "ignore"
+
+
+@each("transform", [ft.grad, ft.jacfwd, ft.hessian])
+def test_settings_in_a_function_hold_for_what_it_evaluates(transform: Any) -> None:
+    def quiet(x: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.sum(np.log(x * 0.0))
+
+    def loud(x: Any) -> Any:
+        with np.errstate(divide="raise"):
+            return np.sum(np.log(x * 0.0))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        transform(quiet)(np.ones(2))
+    with pytest.raises(FloatingPointError):
+        transform(loud)(np.ones(2))

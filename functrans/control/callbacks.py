@@ -26,6 +26,7 @@ from functrans.control.custom_calls import guarded
 from functrans.control.custom_rules import custom_jvp, custom_vjp
 from functrans.core.arguments import canonical, check_callable, leaf_description, name_of
 from functrans.core.avals import Aval, ShapedArray, aval_of_plain
+from functrans.core.boundary import as_user
 from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.primitive import Primitive, Rule, nondifferentiable
 from functrans.core.source import SourceLine, capture, here, resolve
@@ -85,7 +86,7 @@ class _UserCallback(Callback):
             guarded(np.asarray(next(given))) if own is None else own[0] for own in self.static
         ]
         args, kwargs = tree.unflatten(self.treedef, leaves)
-        result = self.fun(*args, **kwargs)
+        result = as_user(self.fun, *args, **kwargs)
         return [] if self.out_treedef is None else self._checked(result)
 
     def with_avals(self, avals: tuple[Any, ...]) -> _UserCallback:

@@ -30,14 +30,13 @@ from functrans.core.arguments import (
     check_callable,
     leaf_description,
     name_of,
-    signature_of,
     take_over,
 )
 from functrans.core.avals import Aval, ShapedArray, aval_of_plain, is_differentiable_dtype
 from functrans.core.calling import call_traced, traced_form
 from functrans.core.dispatch import Trace, Tracer, aval_of, bind, inner_trace, tracing
 from functrans.core.primitive import Primitive
-from functrans.core.source import defined_at, here
+from functrans.core.source import defined_at, here, signature_of
 from functrans.core.state import open_traces
 from functrans.core.structs import SymbolicZero
 from functrans.core.transformed import Wrapper

@@ -25,14 +25,14 @@ from functrans.control.calls import is_nonzero, kept_residuals, to_front
 from functrans.control.custom_rules import Late, by_position
 from functrans.control.native import run
 from functrans.control.scanning import map as map_sequentially
-from functrans.core.arguments import check_callable, name_of, result_leaf, signature_of, take_over
+from functrans.core.arguments import check_callable, name_of, result_leaf, take_over
 from functrans.core.avals import Aval, Zero
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import aval_of, bind, innermost_staging
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.lowering import Structured
 from functrans.core.primitive import Joint, Primitive, is_linear
-from functrans.core.source import here
+from functrans.core.source import here, signature_of
 from functrans.core.transformed import Wrapper
 from functrans.core.values import P, R, Rule
 from functrans.errors import ShapeError, UnsupportedOperationError

@@ -10,7 +10,6 @@ Layer: ``core``.
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -63,21 +62,6 @@ def taken_over(fun: object) -> tuple[str, ...]:
         if type(fun) is FunctionType
         else tuple([name for name in names if attribute(fun, name, fun) is not fun])
     )
-
-
-def signature_of(fun: Any) -> inspect.Signature:
-    """The signature of a callable, also of one whose ``__getattr__`` raises another error.
-
-    Raises:
-      TypeError: there is none to be had.
-      ValueError: likewise.
-    """
-    try:
-        return inspect.signature(fun)
-    except (TypeError, ValueError):
-        raise
-    except Exception:  # its own
-        return inspect.signature(type(fun).__call__.__get__(fun))
 
 
 def take_over(wrapper: Any, fun: Any) -> None:

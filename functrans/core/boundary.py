@@ -1,8 +1,9 @@
 """What users see of an error that comes out of functrans, and of a warning of NumPy's.
 
-Here: ``boundary``, through which users' calls enter (tracebacks without frames of functrans,
-warnings at the user's line), and ``Refusals``: what traced values refused is remembered, since C
-code may make another error of it, or none. Not here: the messages.
+Here: ``boundary``, through which users' calls enter (tracebacks without frames of functrans),
+``at_user``, in which functrans evaluates (warnings at the user's line), and ``Refusals``: what
+traced values refused is remembered, since C code may make another error of it, or none. Not here:
+the messages.
 
 Layer: ``core``.
 """
@@ -27,6 +28,7 @@ from functrans.core.state import current_config
 from functrans.errors import FunctransError
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 
 def boundary(function: F) -> F:
@@ -37,15 +39,11 @@ def boundary(function: F) -> F:
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
-        token = warn_at_user()
         try:
             return function(*args, **kwargs)
         except Exception as error:
             shorten(error)
             raise
-        finally:
-            if token is not None:
-                ERRORS.reset(token)
 
     return call  # type: ignore[return-value]  # it has the signature of F
 
@@ -318,19 +316,54 @@ _DEFAULT = contextvars.Context().run(ERRORS.get)
 def warn_at_user() -> Any:
     """Let NumPy's warnings of floating-point errors name the user's line from now on.
 
+    For the time that functrans evaluates: the user's code sees and sets its own settings.
+
     Returns:
-      The token that resets ``ERRORS``, or ``None`` if they did already.
+      The token that resets ``ERRORS``, or ``None`` if nothing was to be done.
     """
     current = ERRORS.get()
     if current is _DEFAULT:
         return ERRORS.set(_WRITTEN)
-    if current is _WRITTEN or np.geterrcall() is not None:
+    if current is _WRITTEN:
         return None
-    as_they_are = np.geterr().items()
-    written: Any = {kind: "log" for kind, action in as_they_are if action == "warn"}
-    with np.errstate(**written, call=_AT_USER):
-        value = ERRORS.get()
-    return ERRORS.set(value)
+    written = _last[1] if _last[0] is current else _written(current)
+    return None if written is current else ERRORS.set(written)
+
+
+_last: tuple[object, object] = (None, None)
+"""Settings, and what they are while functrans evaluates."""
+
+
+def _written(current: object) -> object:
+    """Settings that write to ``_AT_USER`` instead of a warning; themselves if nothing is warned."""
+    global _last
+    written = current
+    warned: Any = {kind: "log" for kind, action in np.geterr().items() if action == "warn"}
+    if warned and np.geterrcall() is None:
+        with np.errstate(**warned, call=_AT_USER):
+            written = ERRORS.get()
+    _last = current, written
+    return written
+
+
+def at_user(function: Callable[..., R], *args: object, **kwargs: object) -> R:
+    """A function of arguments; what NumPy warns of in it is at the user's line."""
+    token = warn_at_user()
+    if token is None:
+        return function(*args, **kwargs)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        ERRORS.reset(token)
+
+
+def as_user(function: Callable[..., R], *args: object, **kwargs: object) -> R:
+    """A function of the user's that an evaluation calls: of arguments, under its own settings."""
+    if np.geterrcall() is not _AT_USER:
+        return function(*args, **kwargs)
+    warned: Any = {kind: "warn" for kind, action in np.geterr().items() if action == "log"}
+    with np.errstate(**warned, call=None):  # type: ignore[arg-type]  # none is what it was
+        return function(*args, **kwargs)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.core.avals import PYTHON_SCALARS, WEAK_DTYPES, Aval, ShapedArray, aval_of_plain
-from functrans.core.boundary import Refusals, settle
+from functrans.core.boundary import Refusals, at_user, settle
 from functrans.core.deferred import deferred
 from functrans.core.jaxpr import subjaxprs
 from functrans.core.primitive import Primitive
@@ -326,6 +326,8 @@ def bind(primitive: Primitive, *operands: Any, **params: object) -> tuple[Any, .
     if primitive.effects or (primitive.holds_programs and program_effects(params)):
         trace = effect_owner(trace)
     if trace is None:
+        if primitive.holds_programs:  # one look at the settings for all of it
+            return at_user(primitive.impl, *operands, **params)
         return primitive.impl(*operands, **params)
     return trace.process(primitive, operands, params)
 

@@ -9,6 +9,7 @@ Layer: ``core``.
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from dataclasses import dataclass
@@ -143,6 +144,21 @@ def attribute(value: object, name: str, default: Any = None) -> Any:
         return getattr(value, name, default)
     except Exception:  # what a __getattr__ of the user's raises, KeyError for one
         return default
+
+
+def signature_of(fun: Any) -> inspect.Signature:
+    """The signature of a callable, also of one whose ``__getattr__`` raises another error.
+
+    Raises:
+      TypeError: there is none to be had.
+      ValueError: likewise.
+    """
+    try:
+        return inspect.signature(fun)
+    except (TypeError, ValueError):
+        raise
+    except Exception:  # its own
+        return inspect.signature(type(fun).__call__.__get__(fun))
 
 
 def defined_at(fun: Any) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import take_over
-from functrans.core.boundary import ERRORS, note_lists, shorten, warn_at_user
+from functrans.core.boundary import note_lists, shorten
 from functrans.core.source import attribute
 
 Maker = TypeVar("Maker", bound=Callable[..., Any])
@@ -86,16 +86,12 @@ class Transformed(Wrapper):
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """Call the function."""
-        token = warn_at_user()  # as ``boundary`` does, without a call of its own
-        try:
+        try:  # as ``boundary`` does, without a call of its own
             return self._function(*args, **kwargs)
         except Exception as error:
             note_lists(error, args)
             shorten(error)
             raise
-        finally:
-            if token is not None:
-                ERRORS.reset(token)
 
     def __get__(self, instance: object, owner: object = None) -> Any:
         """Bind to an instance, as functions in a class do."""

@@ -11,7 +11,8 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from functrans.core.arguments import name_of, no_positions, signature_of
+from functrans.core.arguments import name_of, no_positions
+from functrans.core.source import signature_of
 
 
 def _numbers_of(option: str, value: Any) -> tuple[int, ...]:

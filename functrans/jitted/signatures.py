@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from functrans import pytrees as tree
-from functrans.core.arguments import canonical, name_of, signature_of
+from functrans.core.arguments import canonical, name_of
 from functrans.core.avals import PYTHON_SCALARS, aval_of_plain
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer
-from functrans.core.source import defined_at, here
+from functrans.core.source import defined_at, here, signature_of
 from functrans.core.state import Config, current_config, open_traces
 from functrans.core.tapes import TapeValue
 from functrans.errors import UnsupportedOperationError

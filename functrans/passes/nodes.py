@@ -43,6 +43,7 @@ from functrans.core.avals import (
     Tape,
     is_differentiable_dtype,
 )
+from functrans.core.boundary import at_user
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import (
@@ -247,10 +248,8 @@ def record(
         outs, program = primitive.linearize(needs, operands, **params)
         saved: Any = program
     else:
-        if is_plain:
-            outs = primitive.impl(*operands, **params)
-        else:
-            outs = bind(primitive, *operands, **params)
+        evaluate = (primitive.impl,) if is_plain else (bind, primitive)
+        outs = at_user(*evaluate, *operands, **params)
         if is_constant:
             return outs, (None,) * len(outs)
         if primitive is cast_p or (rule is linear and len(parents) == 1):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.core.avals import Zero
+from functrans.core.boundary import at_user
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.primitive import Joint, Primitive, nondifferentiable
 from functrans.core.quiet import quietly
@@ -56,7 +57,7 @@ class PushingTrace(ValueTrace):
             outs, out_tangents = push_jointly(primitive.jvp, values, tangents, params)
             return self.wrap(outs, out_tangents)
         try:
-            outs = bind(primitive, *values, **params)
+            outs = at_user(bind, primitive, *values, **params)
         except (ValueError, TypeError, IndexError) as error:
             raise_clearer(primitive, values, params, error)
             raise

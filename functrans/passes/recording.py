@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.core.avals import WEAK_DTYPES, ShapedArray
+from functrans.core.boundary import ERRORS, warn_at_user
 from functrans.core.dispatch import Tracer, elementwise
 from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.core.source import capture
@@ -113,14 +114,16 @@ class RecordingTrace(ValueTrace):
                 parents.append(None)
         family = primitive.elementwise
         assert family is not None
+        token = warn_at_user()
         try:
-            if self.parent is None:  # no enclosing trace: the values are plain
-                out = family.function(*values)
-            else:
-                out = elementwise(primitive, *values)
+            is_plain = self.parent is None  # no enclosing trace
+            out = family.function(*values) if is_plain else elementwise(primitive, *values)
         except (ValueError, TypeError) as error:
             raise_clearer(primitive, values, {}, error)
             raise
+        finally:
+            if token is not None:
+                ERRORS.reset(token)
         if primitive.jvp is nondifferentiable:
             return out
         if not has_parent:

@@ -30,6 +30,7 @@ from functrans.control.custom_calls import guarded
 from functrans.control.custom_rules import custom_jvp, custom_vjp
 from functrans.core.arguments import check_callable, name_of, named
 from functrans.core.avals import Aval, ShapedArray, Zero, is_differentiable_dtype
+from functrans.core.boundary import as_user
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.primitive import Primitive, is_linear
 from functrans.core.source import here
@@ -557,7 +558,7 @@ class _External:
 
         def flat(arrays: list[Any]) -> list[Any]:
             args = tree.unflatten(shapes.treedef, [guarded(np.asarray(x)) for x in arrays])
-            result = self.fun(*args, **kwargs)
+            result = as_user(self.fun, *args, **kwargs)
             expected = like
             if method == "complex":
                 expected = tree.map(_as_complex, like)

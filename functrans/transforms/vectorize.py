@@ -18,6 +18,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.core.arguments import canonical, name_of, named, result_leaf
 from functrans.core.avals import ShapedArray
+from functrans.core.boundary import at_user
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, shape_of
 from functrans.core.ownership import own_arrays
@@ -161,9 +162,9 @@ def vmap(
         arrays = [values[i] for i in mapped]
         step = size if chunk_size is None else chunk_size
         if step >= size:
-            outs, out_dims = evaluate_batched(jaxpr, size, arrays, axes, axis_name)
+            outs, out_dims = at_user(evaluate_batched, jaxpr, size, arrays, axes, axis_name)
         else:
-            outs, out_dims = in_chunks(jaxpr, size, step, arrays, axes, label, axis_name)
+            outs, out_dims = at_user(in_chunks, jaxpr, size, step, arrays, axes, label, axis_name)
         watch = current_config.get().nan_watch
         if watch is not None:
             watch.batched(jaxpr, arrays, axes, outs, out_dims)
