@@ -755,6 +755,18 @@ def test_few_bytes_of_what_was_computed_are_kept() -> None:
     assert 0 < held(300) <= 1 << 24
 
 
+def test_what_a_jitted_function_met_before_is_not_kept_alive() -> None:
+    own: dict[str, Any] = {"__name__": "own", "ft": ft, "c": np.ones(3)}
+    reference = weakref.ref(own["c"])
+    exec("j = ft.jit(lambda x: x * c)\nf = lambda x: j(x)", own)
+    own["j"](np.ones(3))
+    own["c"] = np.zeros(3)
+    ft.jit(own["f"])(np.ones(3))
+    del own["j"], own["f"]
+    gc.collect()
+    assert reference() is None
+
+
 def test_views_keep_nothing_alive() -> None:
     big = np.zeros(100_000)
     reference = weakref.ref(big)

@@ -160,6 +160,7 @@ def _captured(program: Any, references: tuple[Hashable, ...]) -> tuple[Any, ...]
             while array is not None:
                 theirs.add(id(array))
                 array = getattr(array, "base", None)
+    calls_jitted = any(type(part) is tuple and part[0] is Wrapper for part in references)
     found: list[Any] = []
     for array in program.captured:
         if id(array) in of_key:
@@ -167,6 +168,8 @@ def _captured(program: Any, references: tuple[Hashable, ...]) -> tuple[Any, ...]
                 return None
             found.append(weakref.ref(array))
             continue
+        if calls_jitted and isinstance(array, np.ndarray):  # that one may have met it before
+            return None
         found.append(array)  # computed while the function was staged
         while isinstance(array, np.ndarray):
             if id(array) in theirs:
