@@ -85,7 +85,7 @@ class _Unravel:
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype, ...]
 
-    def __call__(self, new: Array | complex) -> Any:
+    def __call__(self, new: Array | complex) -> dict[str, Any]:
         """Turn a vector back into the pytree."""
         sizes = tuple(math.prod(shape) for shape in self.shapes)
         if shape_of(new) != (sum(sizes),):

@@ -135,7 +135,7 @@ def _all_depends(recorded: Recorded) -> list[list[bool]]:
     return [_depends(node, recorded.inputs) for node in recorded.out_nodes]
 
 
-def _nested(values: Any, is_tuple: bool) -> Any:
+def _nested(values: Sequence[Any], is_tuple: bool) -> Any:
     return tuple(values) if is_tuple else values[0]
 
 

@@ -60,7 +60,7 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Sums of the rows that have the same number.
 
     Args:
@@ -96,7 +96,7 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Products of the rows that have the same number, 1 without rows; see ``segment_sum``.
 
     Example:
@@ -114,7 +114,7 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Largest elements of the rows that have the same number; see ``segment_sum``.
 
     Without rows it is ``-inf``, of integers the smallest.
@@ -134,7 +134,7 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Smallest elements of the rows that have the same number; see ``segment_sum``.
 
     Without rows it is ``inf``, of integers the largest.

@@ -141,7 +141,7 @@ def register_fields(
         kept = tuple([getattr(value, name) for name in static]) if static else None
         return tuple([getattr(value, name) for name in names]), kept, names
 
-    def unflatten_one(kept: Any, children: Any) -> Any:
+    def unflatten_one(kept: Any, children: tuple[Any, ...]) -> Any:
         return cls(**dict(zip(asked, (*children, *kept) if static else children, strict=True)))
 
     optree = _optree()
@@ -221,7 +221,7 @@ def _register_by_itself(cls: type) -> None:
         names = tuple(sorted(vars(value)))
         return tuple([getattr(value, name) for name in names]), names, names
 
-    def unflatten_one(names: Any, children: Any) -> Any:
+    def unflatten_one(names: Sequence[Any], children: Sequence[Any]) -> Any:
         return SimpleNamespace(**dict(zip(names, children, strict=True)))
 
     optree = _optree()
@@ -275,7 +275,7 @@ def flatten(tree: object) -> tuple[list[Any], Any]:
     return leaves, treedef
 
 
-def dict_orders(tree: Any) -> tuple[tuple[Any, ...], ...]:
+def dict_orders(tree: Sequence[Any]) -> tuple[tuple[Any, ...], ...]:
     """The keys of the dicts in a pytree, in the order of each: structures are equal in any order.
 
     Example:
@@ -370,7 +370,7 @@ def children_of(treedef: Any) -> list[Any]:
     return [LEAF if child.is_leaf() else child for child in treedef.children()]
 
 
-def children_up_to(treedef: Any, tree: Any) -> list[Any]:
+def children_up_to(treedef: Any, tree: object) -> list[Any]:
     """The items of a tree that is a container of the same kind as the root of a structure.
 
     Raises:
@@ -413,7 +413,7 @@ def in_words(treedef: Any) -> str:
     return f"{describe(treedef)} (a {treedef.type.__name__} of {treedef.num_children})"
 
 
-def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list[Any]:
+def broadcast_prefix(prefix: object, tree: object, who: str, prefix_name: str) -> list[Any]:
     """Repeat the leaves of a tree prefix for the leaves of the tree below them.
 
     ``None`` in the prefix is a leaf (axis specifications use it).
@@ -428,7 +428,7 @@ def broadcast_prefix(prefix: Any, tree: Any, who: str, prefix_name: str) -> list
     numbered = unflatten(treedef, list(range(len(numbers))))
     result: list[Any] = [None] * len(numbers)
 
-    def repeat(entry: int | None, below: Any) -> None:
+    def repeat(entry: int | None, below: int | tuple[int, ...]) -> None:
         """Give an entry to the leaves below it, wherever the tree's own order has them."""
         for number in leaves(below):
             result[number] = entry

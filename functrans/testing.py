@@ -25,6 +25,7 @@ from functrans.core.avals import is_differentiable_dtype
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError
 from functrans.namespaces import listing as _listing
 from functrans.transforms.forward import jvp
@@ -50,7 +51,7 @@ def tolerance_of(values: Sequence[Any]) -> tuple[float, float]:
     return max(pairs, default=TOLERANCES["float64"])
 
 
-def random_like(rng: np.random.Generator, value: Any) -> np.ndarray:
+def random_like(rng: np.random.Generator, value: ArrayLike) -> np.ndarray:
     """A standard normal array with shape and dtype of a floating or complex array."""
     shape, dtype = shape_of(value), dtype_of(value)
     array: Any = rng.standard_normal(shape)
@@ -177,7 +178,7 @@ def check_grads(
         i for i, out in enumerate(tree.leaves(result)) if is_differentiable_dtype(dtype_of(out))
     ]
 
-    def flat(*values: Any) -> tuple[Any, ...]:
+    def flat(*values: Array) -> tuple[Any, ...]:
         outs = tree.leaves(call(values))
         return tuple(outs[i] for i in kept)
 

@@ -278,7 +278,7 @@ def map(  # jax.tree.map's name
     return treedef.unflatten([fun(*row) for row in zip(flat, *columns, strict=True)])
 
 
-def all(tree: Any, is_leaf: _Asked = None) -> bool:  # jax.tree.all's name
+def all(tree: object, is_leaf: _Asked = None) -> bool:  # jax.tree.all's name
     """Whether every leaf is true.
 
     Example:
@@ -380,7 +380,7 @@ def transpose(
     )
 
 
-def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: _Asked = None) -> Any:
+def broadcast(prefix_tree: object, full_tree: object, is_leaf: _Asked = None) -> Any:
     """Repeat the leaves of a tree prefix for the leaves of the tree below them.
 
     Raises:
@@ -591,7 +591,7 @@ def _make_free(cls: type) -> None:
 def _checked(cls: type, function: Any, what: str) -> Any:
     """A function of a container whose result is checked to be a pair."""
 
-    def flatten_one(value: Any) -> Any:
+    def flatten_one(value: object) -> Any:
         found = function(value)
         if type(found) is not tuple or len(found) != 2:
             raise TypeError(

@@ -16,7 +16,7 @@ Layer: ``arrays`` (below it).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,7 +152,7 @@ def _bad_index(got: str) -> IndexError:
     )
 
 
-def _known(part: Tracer) -> Any:
+def _known(part: Tracer) -> Array | Tracer:
     """The plain array behind a traced index that has a value; else the tracer.
 
     A mask without elements has a value, too: it selects nothing.
@@ -165,7 +165,7 @@ def _known(part: Tracer) -> Any:
     return part if inner is None else np.asarray(inner)
 
 
-def _sequence(part: Any) -> Any:
+def _sequence(part: Sequence[Any]) -> Array:
     """A list of integers or booleans, which may be traced, as an array."""
     if not _holds_tracer(part):
         array = np.asarray(part)
@@ -174,7 +174,7 @@ def _sequence(part: Any) -> Any:
     return stack(items, 0, np.result_type(*{dtype_of(item) for item in items}))
 
 
-def _holds_tracer(part: Any) -> bool:
+def _holds_tracer(part: Sequence[Any]) -> bool:
     return any(
         isinstance(item, Tracer) or (isinstance(item, (list, tuple)) and _holds_tracer(item))
         for item in part
@@ -453,7 +453,7 @@ def updated(
 
 def _written(
     x: Any, entries: list[Any], value: Operand, op: str, mode: str, unique_indices: bool
-) -> Any:
+) -> Array:
     """``updated`` for an index taken apart."""
     shape, dtype = shape_of(x), dtype_of(x)
     traced = _traced_mask(entries, x)

@@ -17,7 +17,7 @@ Layer: ``arrays`` (below it).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -154,7 +154,9 @@ class MaskedSelection:
             return getattr(ufunc, method)(*inputs, **options)
         return self._apply(ufunc, *inputs)
 
-    def __array_function__(self, function: Any, types: object, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, function: Any, types: object, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """Other functions need to know what is selected."""
         args, kwargs = _known((args, kwargs), f"given to numpy.{function.__name__}")
         return function(*args, **kwargs)

@@ -116,11 +116,11 @@ class SparseArray:
         """The product with a dense vector or matrix."""
         return matmul(self, other)
 
-    def __matmul__(self, other: Array) -> Any:
+    def __matmul__(self, other: Array) -> Array:
         """The product with a dense vector or matrix."""
         return matmul(self, other)
 
-    def __rmatmul__(self, other: Array) -> Any:
+    def __rmatmul__(self, other: Array) -> Array:
         """The product of a dense vector or matrix with this one."""
         return matmul(other, self)
 

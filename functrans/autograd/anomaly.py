@@ -29,6 +29,7 @@ from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer
 from functrans.core.source import resolve
 from functrans.core.state import config, current_config
+from functrans.core.values import Array
 from functrans.passes.cotangents import plain
 from functrans.passes.nodes import Node
 from functrans.passes.pullback import pull
@@ -87,7 +88,7 @@ class detect_anomaly(_Anomaly):  # noqa: N801  # torch's name
         self._before = modes.anomaly, modes.check_nan
         super().__enter__()
 
-    def clone(self) -> Any:
+    def clone(self) -> set_detect_anomaly:
         """Another one of the same meaning, for one call of a decorated function."""
         return set_detect_anomaly(True, self.check_nan)
 
@@ -109,7 +110,7 @@ class set_detect_anomaly(_Anomaly):  # noqa: N801  # torch's name
         super().__init__(mode, check_nan)
         modes.update(anomaly=self.mode, check_nan=self.check_nan)
 
-    def clone(self) -> Any:
+    def clone(self) -> set_detect_anomaly:
         """Another one of the same meaning, for one call of a decorated function."""
         return set_detect_anomaly(self.mode, self.check_nan)
 
@@ -174,7 +175,7 @@ class _Check:
         self.position = position
         self.source = node.source
 
-    def __call__(self, value: Any) -> None:
+    def __call__(self, value: Array | complex) -> None:
         if np.isnan(value).any():
             error = RuntimeError(
                 f"Function '{self.name}' returned nan values in its {self.position}th output."

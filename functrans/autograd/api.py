@@ -140,7 +140,9 @@ def _roots(
     return roots
 
 
-def _checked(gradient: Any, i: int, shape: Any, dtype: Any, is_batched: bool, trace: Any) -> Tensor:
+def _checked(
+    gradient: Tensor, i: int, shape: Sequence[Any], dtype: np.dtype, is_batched: bool, trace: Any
+) -> Tensor:
     """A gradient that fits its output."""
     if not isinstance(gradient, Tensor):
         raise TypeError(

@@ -19,6 +19,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import pytrees as tree
 from functrans.autograd import api, random
@@ -280,7 +281,7 @@ class _Frame:
         self.found: dict[int, tuple[Tensor, int]] = {}
         self.log: list[str] = []
 
-    def pack(self, tensor: Tensor) -> Any:
+    def pack(self, tensor: Tensor) -> _Holder:
         """Keep a number in place of a tensor."""
         holder = _Holder(self, len(self.metadata), tensor)
         self.metadata.append((holder.shape, holder.dtype))
@@ -303,7 +304,7 @@ class _Frame:
         log: list[str] = []
         n = len(self.metadata)
 
-        def pack(tensor: Any) -> Any:
+        def pack(tensor: Tensor) -> Tensor:
             if self.debug:
                 log.append(_line())
             if len(found) == n and not self.early_stop:
@@ -367,7 +368,7 @@ class _Frame:
         )
 
 
-def _metadata(shape: Any, dtype: Any) -> dict[str, Any]:
+def _metadata(shape: Any, dtype: DTypeLike | None) -> dict[str, Any]:
     return {"shape": tuple(shape), "dtype": str(dtype)}
 
 
@@ -495,7 +496,7 @@ def _of_traced(
         treedefs[:] = [treedef]
         return [x for x in leaves if isinstance(x, Tensor)]
 
-    def recomputed(on_values: Any) -> Any:
+    def recomputed(on_values: Any) -> Callable[..., Any]:
         on_values.takes_writes = True
         return checkpoint_values(on_values)
 

@@ -32,7 +32,7 @@ from functrans.core.values import Array
 _SEED = 20240229
 
 
-def _no_gradients(inputs: Any, outputs: Any) -> Any:
+def _no_gradients(inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[int | None, ...]:
     return (None,) * len(inputs)
 
 
@@ -61,16 +61,16 @@ def _tensors(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def _is_inexact(x: Any) -> bool:
+def _is_inexact(x: Tensor) -> bool:
     return isinstance(x, Tensor) and x.dtype.kind in "fc"
 
 
-def _outputs(result: Any) -> list[Any]:
+def _outputs(result: object) -> list[Any]:
     """The outputs that a derivative is checked of."""
     return [x for x in _tensors(result) if _is_inexact(x)]
 
 
-def _parts(x: Any) -> np.ndarray:
+def _parts(x: Array | complex) -> np.ndarray:
     """Real parts, then imaginary parts, in one vector of doubles."""
     flat = np.ravel(x)
     if flat.dtype.kind == "c":
@@ -168,7 +168,7 @@ def numerical_jacobian(
 
 
 def _gradients(
-    out: Tensor, leaves: Sequence[Any], gradient: Any, batched: bool = False
+    out: Tensor, leaves: Sequence[Any], gradient: Array, batched: bool = False
 ) -> list[Any]:
     """Gradients of one output as arrays; zeros where there is none."""
     lead = gradient.shape[:1] if batched else ()
@@ -212,7 +212,7 @@ def _part_name(i: int, x: Any) -> str:
 
 
 def _compare(
-    have: np.ndarray, expected: np.ndarray, settings: _Settings, where: str, out: Any, x: Any,
+    have: np.ndarray, expected: np.ndarray, settings: _Settings, where: str, out: Array, x: Array,
     what: str = "",
 ) -> None:  # fmt: skip
     """Compare two Jacobians."""
@@ -347,7 +347,7 @@ class _Run:
         """One random direction per input and output."""
         rng = np.random.default_rng(_SEED)
 
-        def random_like(x: Any) -> Array:
+        def random_like(x: Tensor) -> Array:
             value = rng.uniform(-1.0, 1.0, x.shape)
             if x.dtype.kind == "c":
                 value = value + 1j * rng.uniform(-1.0, 1.0, x.shape)
@@ -490,7 +490,7 @@ class _Run:
 
 def gradcheck(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: object,
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
@@ -576,7 +576,7 @@ def gradcheck(
 
 def gradgradcheck(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: object,
     grad_outputs: object = None,
     *,
     eps: float = 1e-6,
@@ -640,7 +640,7 @@ def gradgradcheck(
         weights = _tensors(grad_outputs)
     n = len(weights)
 
-    def gradients(*args: Any) -> tuple[Any, ...]:
+    def gradients(*args: Tensor) -> tuple[Any, ...]:
         own, given_weights = args[:-n] if n else args, args[-n:] if n else ()
         own = tuple(
             [

@@ -44,6 +44,7 @@ from functrans.core.dispatch import Tracer, bind, owner, shape_of, tracing
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.quiet import quietly
 from functrans.core.source import capture
+from functrans.core.values import Array
 from functrans.errors import ConcretizationError
 from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, input_node, kept, ordered_nodes
@@ -122,7 +123,7 @@ class CompositeNode(GraphNode):
         ends = [end for end in self.inner[1] if end is not None] if self.inner else []
         depends = not ends  # nothing is known of a program's equations
 
-        def note(value: Any, origin: Any) -> None:
+        def note(value: Array | complex, origin: Node | None) -> None:
             nonlocal depends
             if value is not None and origin is not None:
                 depends = True
@@ -175,7 +176,7 @@ class CompositeNode(GraphNode):
         known: dict[int, Any] = {}
         tensors = [x for x in (*operands, *results) if isinstance(x, Tensor)]
 
-        def one(value: Any) -> Any:
+        def one(value: object) -> Any:
             if not isinstance(value, np.ndarray):
                 return value
             if id(value) not in known:
@@ -238,7 +239,7 @@ def _as_tensor(x: Any) -> Tensor:
     return x if isinstance(x, Tensor) else Tensor.of(x)
 
 
-def _conjugated(x: Any) -> Any:
+def _conjugated(x: Tensor) -> Any:
     """A cotangent as a gradient, or the other way round."""
     return x if x is None or x.dtype.kind != "c" else conjugate(x)
 
@@ -366,7 +367,7 @@ def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ..
     return found
 
 
-def _owned(outs: Any, operands: Sequence[Any]) -> Any:
+def _owned(outs: object, operands: Sequence[Any]) -> Any:
     """Results in memory of their own: a view of an operand would be written to unnoticed."""
     if isinstance(outs, tuple):
         return tuple([_owned(out, operands) for out in outs])
@@ -380,14 +381,14 @@ def _owned(outs: Any, operands: Sequence[Any]) -> Any:
     return outs.copy() if is_shared else outs
 
 
-def _wrapped(outs: Any, nodes: Sequence[Any], tensors: Sequence[Tensor]) -> Any:
+def _wrapped(outs: object, nodes: Sequence[Any], tensors: Sequence[Tensor]) -> Any:
     if isinstance(outs, tuple):
         nodes = nodes or [None] * len(outs)
         return tuple([_result(o, n, tensors) for o, n in zip(outs, nodes, strict=True)])
     return _result(outs, None, tensors)
 
 
-def _result(value: Any, node: Any, tensors: Sequence[Tensor]) -> Tensor:
+def _result(value: Any, node: GraphNode | None, tensors: Sequence[Tensor]) -> Tensor:
     result = Tensor.of(value if hasattr(value, "shape") else np.asarray(value), node)
     if modes.inference:
         result._inference = True

@@ -29,6 +29,7 @@ from functrans.control.custom_rules import _UserPullback, _UserVjpCall, custom_j
 from functrans.core.arguments import tangent_dtype
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, owner, shape_of, tracing
+from functrans.core.values import Array
 from functrans.passes.cotangents import zeros
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import cast, stop_gradient_p
@@ -187,7 +188,7 @@ class _Layout:
             if id(out) in written and id(out) in numbers
         ]
 
-    def _place(self, x: Any) -> Any:
+    def _place(self, x: Tensor | None) -> tuple[Any, ...] | None:
         if x is None:
             return None
         place = self._places.get(id(x))
@@ -207,7 +208,9 @@ class _Layout:
         extra, self.extra, self._places = self.extra, [], {}
         return extra
 
-    def values(self, places: Any, leaves: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
+    def values(
+        self, places: Sequence[Any], leaves: Sequence[Any], outs: Sequence[Any]
+    ) -> list[Any]:
         """What is at places."""
         return [None if p is None else (leaves if p[0] == "input" else outs)[p[1]] for p in places]
 
@@ -386,7 +389,7 @@ class _Traced:
         avals = [aval_of(x) for x in leaves]
         return outs, (_Static(layout, [aval_of(x) for x in outs], avals), values, pushed)
 
-    def backward(self, residuals: Any, cts: Any) -> tuple[Any, ...]:
+    def backward(self, residuals: Any, cts: list[Any]) -> tuple[Any, ...]:
         """The user's backward function on cotangents."""
         static, values, _ = residuals
         layout, avals = static.layout, static.out_avals
@@ -413,7 +416,7 @@ class _Traced:
             ]
         )
 
-    def jvp(self, primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Array]) -> tuple[list[Any], list[Any]]:
         """The user's ``jvp``: results and tangents."""
         outs = self.call(*primals)
         layout = self.layout

@@ -20,7 +20,7 @@ Layer: ``autograd``. Reference: PyTorch's documentation of hooks, for the order.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -38,6 +38,7 @@ from functrans.core.annotations import When
 from functrans.core.avals import Zero
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.quiet import quietly
+from functrans.core.values import Array
 from functrans.numpy.joining import stack
 from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import Node, ordered_nodes
@@ -153,7 +154,7 @@ class Pass:
         result: Tensor = self.trace.tensor(value if self.records else self.trace.unrecorded(value))
         return result
 
-    def cotangent(self, gradient: Tensor) -> Any:
+    def cotangent(self, gradient: Tensor) -> Array | Tensor:
         """A gradient as a cotangent."""
         value = gradient if self.records else gradient._value
         return conjugate(value) if gradient.dtype.kind == "c" else value
@@ -274,7 +275,9 @@ class Pass:
                 i, hook = note.result, note.value
                 gradients[i] = self._replaced(hook, hook(gradients[i]), gradients[i])
 
-    def _replaced(self, hook: Any, result: Any, gradient: Any) -> Tensor | None:
+    def _replaced(
+        self, hook: object, result: Tensor | None, gradient: Tensor | None
+    ) -> Tensor | None:
         """The gradient after a hook.
 
         Raises:
@@ -296,7 +299,9 @@ class Pass:
             raise RuntimeError(f"hook '{_name(hook)}' has changed the size of value")
         return result
 
-    def _replaced_many(self, hook: Any, results: Any, gradients: list[Any]) -> list[Any]:
+    def _replaced_many(
+        self, hook: Callable[..., Any], results: tuple[Any, ...] | None, gradients: list[Any]
+    ) -> list[Any]:
         """The gradients after a hook that returns a tuple of them.
 
         Raises:
@@ -424,7 +429,7 @@ def accumulate_grad(owner: Tensor, gradient: Tensor, records: bool) -> None:
             have._stored().bump("AccumulateGrad", None)
 
 
-def _laid_out(value: Any, owner: Tensor) -> Any:
+def _laid_out(value: Any, owner: Tensor) -> Tracer | Array:
     """A copy of a gradient in the layout of its tensor."""
     if isinstance(value, Tracer):
         return value

@@ -178,7 +178,7 @@ class Factories:
             )
         return self.made(array_of(data, dtype, self.default()), requires_grad)
 
-    def _traced(self, data: Any) -> Tensor | None:
+    def _traced(self, data: object) -> Tensor | None:
         """An array argument of a step that ``jit`` traces, as a tensor; ``None`` for others."""
         session = modes.session
         if session is None or not isinstance(data, StagingTracer):
@@ -254,7 +254,7 @@ class Factories:
 
     def zeros(
         self,
-        *sizes: Any,
+        *sizes: object,
         size: object = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
@@ -268,7 +268,7 @@ class Factories:
 
     def ones(
         self,
-        *sizes: Any,
+        *sizes: object,
         size: object = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
@@ -282,7 +282,7 @@ class Factories:
 
     def empty(
         self,
-        *sizes: Any,
+        *sizes: object,
         size: object = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
@@ -313,8 +313,8 @@ class Factories:
 
     def full(
         self,
-        size: Any,
-        fill_value: Any,
+        size: object,
+        fill_value: object,
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
@@ -355,9 +355,9 @@ class Factories:
 
     def arange(
         self,
-        start: Any,
+        start: object,
         end: Any = None,
-        step: Any = 1,
+        step: object = 1,
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
@@ -546,12 +546,12 @@ class Factories:
         self,
         low: Any,
         high: Any = None,
-        size: Any = None,
+        size: object = None,
         *,
         generator: Generator | None = None,
-        dtype: Any = None,
+        dtype: object = None,
         requires_grad: bool = False,
-        out: Any = None,
+        out: object = None,
         **_: object,
     ) -> Tensor:
         """Random integers in [low, high).
@@ -730,7 +730,7 @@ FLOAT64 = Factories(lambda: default_dtype, follows_torch=False)
 """The factories of ``functrans.autograd``."""
 
 
-def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(data: object, dtype: DTypeLike | None = None, requires_grad: bool = False) -> Tensor:
     """A tensor with a copy of data.
 
     Args:

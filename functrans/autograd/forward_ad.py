@@ -28,6 +28,7 @@ from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer
 from functrans.core.source import capture
 from functrans.core.state import open_traces
+from functrans.core.values import Array
 from functrans.namespaces import listing
 from functrans.passes.pushing import PushingTrace, PushingTracer
 from functrans.primitives.structural import cast
@@ -112,7 +113,7 @@ class _DualTrace(ImperativeTrace):
         """Note a new tensor, until it is gone."""
         key, tensors = id(tensor), self.tensors
 
-        def gone(_: Any) -> None:
+        def gone(_: object) -> None:
             tensors.pop(key, None)
 
         tensors[key] = weakref.ref(tensor, gone)
@@ -261,7 +262,7 @@ def _check_level(level: int | None) -> _Level | None:
     return current
 
 
-def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tensor:
     """A tensor with a tangent.
 
     Args:
@@ -324,7 +325,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     return dual
 
 
-def _alias_of(tensor: Tensor, node: Any) -> Any:
+def _alias_of(tensor: Tensor, node: Any) -> AliasNode:
     result: Any = AliasNode(COMPOSITE, {}, None, (node,), tensor.shape, tensor.dtype, capture(3))
     result.label = "View"
     return result
@@ -338,7 +339,7 @@ def _below(level: _Level, x: Tensor) -> Any:
     return x._memory() if node_of(x) is None and not isinstance(x._value, Tracer) else x
 
 
-def _tangent_of(level: _Level, x: Tensor) -> Any:
+def _tangent_of(level: _Level, x: Tensor) -> Array | Tensor | None:
     """The tangent of a tensor in a level; ``None`` if it has none."""
     if x._trace is not level.trace:
         return None
@@ -349,7 +350,7 @@ def _tangent_of(level: _Level, x: Tensor) -> Any:
     return None
 
 
-def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Primal and tangent of a tensor.
 
     Args:
@@ -381,7 +382,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     )
 
 
-def _as_tensor(value: Any, dual: Any) -> Any:
+def _as_tensor(value: Array | Tensor, dual: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     result = Tensor.of(np.asarray(value))

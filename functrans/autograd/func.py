@@ -61,7 +61,7 @@ __dir__ = listing(__all__)
 # gradients ---------------------------------------------------------------------------------------
 
 
-def _check_scalar(has_aux: bool, result: Any) -> None:
+def _check_scalar(has_aux: bool, result: object) -> None:
     """Refuse a result that has no gradient."""
     who = "grad_and_value(f)(*args)"
     if has_aux:
@@ -177,7 +177,7 @@ def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tu
 
     def pullback(
         cotangents: object, retain_graph: object = None, create_graph: object = None
-    ) -> Any:
+    ) -> tuple[Any, ...]:
         """Pull cotangents of the result back; the flags are accepted and not needed."""
         given = tree.map(conjugated, tree.map(as_given, cotangents))
         with watching():
@@ -234,7 +234,7 @@ def jvp(
     given, directions = tree.map(as_given, (primals, tangents))
     on_values.takes_writes = True
 
-    def with_writes(*args: object) -> Any:
+    def with_writes(*args: object) -> tuple[Any, ...]:
         """The writes beside the result: they have tangents, too."""
         result, written = _dependent(on_values, has_aux)(*args) if strict else on_values(*args)
         return ((result[0], written), result[1]) if has_aux else (result, written)
@@ -345,7 +345,7 @@ def jacrev(
 
 
 def _jacobian(
-    func: Callable[..., Any], numbers: Any, transform: Any, check: Any, direction: str
+    func: Callable[..., Any], numbers: object, transform: Any, check: Any, direction: str
 ) -> Callable[..., Any]:
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
     def jacobian_of(*args: object, **kwargs: object) -> Any:
@@ -396,7 +396,7 @@ def jacfwd(
     def transform(f: OnValues) -> Callable[..., Any]:
         f.takes_writes = True
 
-        def with_writes(*args: object, **kwargs: object) -> Any:
+        def with_writes(*args: object, **kwargs: object) -> tuple[Any, Any]:
             result, written = f(*args, **kwargs)
             out, aux = result if has_aux else (result, None)
             return out, (aux, written)

@@ -26,8 +26,8 @@ from functrans.transforms import vectorize
 
 def vmap(
     func: Callable[..., Any],
-    in_dims: Any = 0,
-    out_dims: Any = 0,
+    in_dims: object = 0,
+    out_dims: object = 0,
     randomness: str = "error",
     *,
     chunk_size: int | None = None,
@@ -71,7 +71,7 @@ def vmap(
                     )
 
         @functools.wraps(func, assigned=("__name__",), updated=())
-        def one(lane: object, *own: Any) -> Any:
+        def one(lane: object, *own: Tensor) -> Any:
             level = BatchLevel(randomness, size, lane)
             with entered({"batches": (*modes.batches, level)}):
                 return func(*own, **kwargs)  # keywords are not mapped
@@ -82,10 +82,10 @@ def vmap(
         dims = _leaf_dims(name, (0, *axes), given)
         moved: list[Any] = []
 
-        def batched(f: Any) -> Any:
+        def batched(f: Any) -> Callable[..., Any]:
             f.takes_writes = True
 
-            def run(*values: Any) -> Any:
+            def run(*values: Any) -> tuple[Any, ...]:
                 found = f(*values)
                 moved[:] = [dims[i] for i in f.written]
                 return found
@@ -110,7 +110,7 @@ def _leaf_dims(name: str, specs: Sequence[Any], args: Sequence[Any]) -> list[Any
     return dims
 
 
-def _check_mapped(name: str, in_dims: Any, args: Sequence[Any]) -> int:
+def _check_mapped(name: str, in_dims: object, args: Sequence[Any]) -> int:
     """The number of examples."""
     specs = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
     if len(specs) != len(args):

@@ -21,7 +21,7 @@ from functrans.autograd.tensors import Tensor
 def functional_call(
     module: Any,
     parameter_and_buffer_dicts: Any,
-    args: Any = None,
+    args: object = None,
     kwargs: Mapping[str, Any] | None = None,
     *,
     tie_weights: bool = True,

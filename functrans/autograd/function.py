@@ -108,7 +108,7 @@ class Function:
         )
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+    def setup_context(ctx: object, inputs: tuple[Any, ...], output: object) -> Any:
         """Say what ``backward`` needs, where ``forward`` has no context.
 
         Args:
@@ -143,7 +143,7 @@ class Function:
     vjp = backward
 
     @staticmethod
-    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+    def jvp(ctx: object, *grad_inputs: object) -> Any:
         """Tangents of the results from those of the arguments.
 
         Args:
@@ -162,7 +162,7 @@ class Function:
         )
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *args: object) -> Any:
+    def vmap(info: object, in_dims: tuple[Any, ...], *args: object) -> Any:
         """The operation on a batch.
 
         Args:
@@ -182,7 +182,7 @@ class Function:
         )
 
     @classmethod
-    def call_backward(cls, ctx: Any, gradients: Sequence[Any]) -> Any:
+    def call_backward(cls, ctx: object, gradients: Sequence[Any]) -> Any:
         """Call ``backward`` or ``vjp``, whichever there is.
 
         Args:
@@ -251,7 +251,7 @@ def new_context(cls: type[Function]) -> BackwardCFunction:
     return ctx
 
 
-def run_forward(cls: type[Function], ctx: Any, args: Sequence[Any]) -> Any:
+def run_forward(cls: type[Function], ctx: object, args: Sequence[Any]) -> Any:
     """Run the user's ``forward``, unrecorded."""
     before = modes.grad
     modes.grad = False
@@ -506,7 +506,7 @@ class _ErrorNode(GraphNode):
         """``Error``."""
         return "Error"
 
-    def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
+    def pull(self, ct: object, records: bool, size: int | None = None) -> Sequence[Any]:
         """Refuse."""
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable"
@@ -534,7 +534,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(fn)
-    def wrapper(ctx: Any, *args: object) -> Any:
+    def wrapper(ctx: object, *args: object) -> Any:
         before = modes.grad
         modes.grad = False
         try:
@@ -584,7 +584,7 @@ class InplaceFunction(Function):
 # nested arguments --------------------------------------------------------------------------------
 
 
-def _tensors_in(value: Any) -> Iterator[Any]:
+def _tensors_in(value: object) -> Iterator[Any]:
     """Tensors (and ``None``) in nested lists, tuples and dictionaries, in order."""
     if value is None or isinstance(value, Tensor):
         yield value
@@ -603,14 +603,14 @@ class _Place:
 _PLACE = _Place()
 
 
-def _structure_of(value: Any) -> Any:
+def _structure_of(value: object) -> Any:
     """A nested structure with places instead of tensors."""
     if isinstance(value, Tensor):
         return _PLACE
     return _mapped(value, _structure_of)
 
 
-def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+def _mapped(value: object, function: Callable[[Any], Any]) -> Any:
     if isinstance(value, (list, tuple)):
         items = [function(item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
@@ -619,7 +619,7 @@ def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
     return value
 
 
-def _rebuilt(structure: Any, values: Iterator[Any]) -> Any:
+def _rebuilt(structure: object, values: Iterator[Any]) -> Any:
     """A nested structure with tensors in its places."""
     if structure is _PLACE:
         return next(values)
@@ -675,7 +675,7 @@ class NestedIOFunction(Function):
         return (None, *_tensors_in(result))
 
     @staticmethod
-    def forward_extended(ctx: Any, *args: object) -> Any:
+    def forward_extended(ctx: object, *args: object) -> Any:
         """The operation on nested arguments.
 
         Raises:
@@ -684,7 +684,7 @@ class NestedIOFunction(Function):
         raise NotImplementedError
 
     @staticmethod
-    def backward_extended(ctx: Any, *grad_output: Any) -> Any:
+    def backward_extended(ctx: object, *grad_output: object) -> Any:
         """Gradients of nested arguments from those of the nested result.
 
         Raises:
@@ -719,7 +719,7 @@ class _NestedCtx(FunctionCtx):
         self._ctx.save_for_backward(*[x for x in _tensors_in(args) if x is not None])
 
     @property
-    def saved_tensors(self) -> Any:
+    def saved_tensors(self) -> tuple[Any, ...]:
         """The nested tensors."""
         return _rebuilt(self._structure, iter(self._ctx.saved_tensors))
 

@@ -73,7 +73,7 @@ class SavedTensor:
         self.packed = pack_tensor(tensor, pack, unpack, "a Function", capture())
         self.value = self.guard = None
 
-    def register_hooks(self, pack: Any, unpack: Any) -> None:
+    def register_hooks(self, pack: object, unpack: object) -> None:
         """Keep what ``pack`` makes of the tensor; ``unpack`` gives it back when it is needed.
 
         Args:
@@ -183,7 +183,7 @@ class FunctionCtx:
         """
         self.dirty_tensors = args
 
-    def mark_shared_storage(self, *pairs: Any) -> None:
+    def mark_shared_storage(self, *pairs: object) -> None:
         """Do nothing: shared memory is found without it."""
         warn(
             "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically "

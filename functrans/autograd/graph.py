@@ -34,6 +34,7 @@ from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.annotations import MULTI_GRAD_HOOK
 from functrans.core.source import capture
+from functrans.core.values import Array
 from functrans.namespaces import listing
 
 __all__ = [
@@ -306,7 +307,7 @@ class saved_tensors_hooks(Scope):  # noqa: N801  # torch's name
         modes.packers = self._before
         modes.update()
 
-    def clone(self) -> Any:
+    def clone(self) -> saved_tensors_hooks:
         """Another one of the same hooks, for one call of a decorated function."""
         return saved_tensors_hooks(self.pack_hook, self.unpack_hook)
 
@@ -327,12 +328,12 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801  # torch's name
         self.device_type = device_type
         super().__init__(_copied, Tensor.of)
 
-    def clone(self) -> Any:
+    def clone(self) -> save_on_cpu:
         """Another one, for one call of a decorated function."""
         return save_on_cpu(self.pin_memory, self.device_type)
 
 
-def _copied(tensor: Tensor) -> Any:
+def _copied(tensor: Tensor) -> Array:
     return np.array(tensor._value, order="K")
 
 
@@ -398,7 +399,7 @@ class save_to_disk(saved_tensors_hooks):  # noqa: N801  # named as save_on_cpu
 
         super().__init__(pack, OnDisk.load)
 
-    def clone(self) -> Any:
+    def clone(self) -> save_to_disk:
         """Another one, for one call of a decorated function."""
         return save_to_disk(self.path)
 
@@ -431,7 +432,7 @@ class disable_saved_tensors_hooks(Scope):  # noqa: N801  # torch's name
         """Restore what was before."""
         modes.no_packers = self._before
 
-    def clone(self) -> Any:
+    def clone(self) -> disable_saved_tensors_hooks:
         """Another one of the same message, for one call of a decorated function."""
         return disable_saved_tensors_hooks(self.error_message)
 

@@ -199,7 +199,7 @@ class _Retained:
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor._weak()
 
-    def __call__(self, gradient: Any) -> None:
+    def __call__(self, gradient: Tensor) -> None:
         owner = self.tensor()
         if owner is not None and gradient is not None:
             with changing:

@@ -147,7 +147,7 @@ class Scope:
     def __exit__(self, *_: object) -> None:
         raise NotImplementedError
 
-    def clone(self) -> Any:
+    def clone(self) -> Scope:
         """Another one of the same meaning, for one call of a decorated function."""
         return type(self)()
 
@@ -278,7 +278,7 @@ class set_grad_enabled(Scope):  # noqa: N801  # torch's name
         """Restore the mode."""
         modes.grad, modes.is_asked = self._before
 
-    def clone(self) -> Any:
+    def clone(self) -> set_grad_enabled:
         """Another one of the same mode."""
         return set_grad_enabled(self.mode)
 
@@ -311,7 +311,7 @@ class inference_mode(Scope):  # noqa: N801  # torch's name
         self.__init__(True)  # type: ignore[misc]  # the decorator without parentheses
         return self(mode)
 
-    def __init__(self, mode: Any = True) -> None:
+    def __init__(self, mode: bool = True) -> None:
         self.mode = bool(mode) if isinstance(mode, bool) else True
 
     def __enter__(self) -> None:
@@ -324,7 +324,7 @@ class inference_mode(Scope):  # noqa: N801  # torch's name
         """Restore the modes."""
         self._scope.__exit__()
 
-    def clone(self) -> Any:
+    def clone(self) -> inference_mode:
         """Another one of the same mode."""
         return inference_mode(self.mode)
 
@@ -348,7 +348,7 @@ class set_multithreading_enabled(Scope):  # noqa: N801  # torch's name
         """Restore the mode."""
         modes.multithreading = self._before
 
-    def clone(self) -> Any:
+    def clone(self) -> set_multithreading_enabled:
         """Another one of the same mode."""
         return set_multithreading_enabled(self.mode)
 

@@ -43,6 +43,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.core.annotations import POST_HOOK, PRE_HOOK, SAVED_VALUE_HOOK, Annotation
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive, linear
+from functrans.core.values import Array
 from functrans.debugging.pages import framed
 from functrans.passes.nodes import LinearProgram, Node
 from functrans.passes.pullback import pull, read_by
@@ -352,7 +353,7 @@ def leaf_like(leaf: LeafNode, value: Tensor) -> LeafNode:
     return new
 
 
-def unpacked(node: GraphNode, saved: Any, records: bool) -> Any:
+def unpacked(node: GraphNode, saved: object, records: bool) -> Any:
     """Residuals as values, or as tensors with their place in the graph."""
 
     def value_of(x: Any) -> Any:
@@ -368,7 +369,7 @@ def unpacked(node: GraphNode, saved: Any, records: bool) -> Any:
     trace = _trace_of_pass()
     guards = node.guards
 
-    def one(x: Any, origin: object) -> Any:
+    def one(x: Array | complex | Packed, origin: object) -> Any:
         return again(x, origin if records else None, guards, trace)
 
     return map_residuals(saved, one, node)

@@ -41,7 +41,7 @@ from functrans.core.values import Array
 from functrans.primitives.complex_parts import conjugate
 
 
-def as_given(x: Any) -> Any:
+def as_given(x: Any) -> Array | Tensor:
     """A tensor for a transform: its array, if nothing is recorded of it."""
     if not isinstance(x, Tensor):
         return x
@@ -75,7 +75,7 @@ def _around(x: Tracer) -> ImperativeTrace | None:
     return None
 
 
-def conjugated(x: Any) -> Array | Tensor:
+def conjugated(x: Array | Tensor) -> Array | Tensor:
     """The gradient of a cotangent, or the reverse."""
     return conjugate(x) if getattr(x, "dtype", _REAL).kind == "c" else x
 
@@ -83,7 +83,7 @@ def conjugated(x: Any) -> Array | Tensor:
 _REAL = np.dtype(float)
 
 
-def _value_in(trace: Any, x: Any) -> Any:
+def _value_in(trace: ImperativeTrace, x: Tensor) -> Any:
     """The value of a tensor of the trace that ends; constants as arrays."""
     if not isinstance(x, Tensor):
         return x
@@ -129,7 +129,7 @@ class OnValues:
     def __init__(
         self,
         fun: Callable[..., Any],
-        args: Any,
+        args: Sequence[Any],
         kwargs: Mapping[str, Any],
         direction: str,
         check: Callable[[Any], None] | None = None,
@@ -188,7 +188,7 @@ class OnValues:
             tensor._node = LeafNode(tensor._weak(), tensor.shape, tensor.dtype)
         return tensor
 
-    def _note_origin(self, result: Any) -> None:
+    def _note_origin(self, result: object) -> None:
         if namespaces.has_torch and not self.follows:
             self.follows = any(isinstance(x, Tensor) and x._follows for x in tree.leaves(result))
 
@@ -196,7 +196,7 @@ class OnValues:
         """What the transform gave as tensors."""
         return tree.map(self._result if self.follows else returned, values)
 
-    def _result(self, x: Any) -> Any:
+    def _result(self, x: Array | Tensor) -> Any:
         result = returned(x)
         if isinstance(result, Tensor):
             result._follows = True
@@ -234,7 +234,7 @@ class OnValues:
 def transformed(
     transform: Callable[[Callable[..., Any]], Callable[..., Any]],
     fun: Callable[..., Any],
-    args: Any,
+    args: Sequence[Any],
     kwargs: Mapping[str, Any],
     direction: str = "",
     check: Callable[[Any], None] | None = None,
@@ -288,7 +288,7 @@ def check_argnums(argnums: object, args: Sequence[Any]) -> None:
         raise RuntimeError(f"argnums elements must be unique, got {numbers}")
 
 
-def check_results(who: str, call: str, has_aux: bool, result: Any) -> None:
+def check_results(who: str, call: str, has_aux: bool, result: object) -> None:
     """Refuse results that are no tensors.
 
     Raises:

@@ -335,7 +335,7 @@ class _Emitter:
         """What begins and what ends a range; raises if the package is missing."""
         raise NotImplementedError
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> _Emitter:
         if not self.enabled:
             return self
         if self.entered:

@@ -129,7 +129,7 @@ class Operation:
         """``Operation(Gelu)``."""
         return f"Operation({self.label})"
 
-    def __call__(self, *operands: Any, **static: Any) -> Any:
+    def __call__(self, *operands: Any, **static: object) -> Any:
         """Apply the operation.
 
         Args:
@@ -228,7 +228,7 @@ class Operation:
             note_node(node, operands, made)
         return results
 
-    def _traced(self, operands: tuple[Any, ...], static: dict[str, Any]) -> Any:
+    def _traced(self, operands: tuple[Any, ...], static: dict[str, Any]) -> Tensor:
         """Where values are traced, the equations go to their trace."""
         return composite(self.label, partial(self.function, **static), *operands)
 

@@ -19,6 +19,7 @@ from functrans.autograd.modes import torch_defaults as torch_defaults
 from functrans.autograd.recording import follows, mark_origin, namespaces
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer, inner_trace, shape_of
+from functrans.core.values import Operand
 from functrans.passes.nodes import kept
 from functrans.primitives.structural import cast
 
@@ -92,7 +93,7 @@ _NUMBERS: dict[type, Any] = {
 }
 
 
-def _complex_or_default(x: Any, operands: Sequence[Any]) -> np.dtype:
+def _complex_or_default(x: Operand, operands: Sequence[Any]) -> np.dtype:
     default = default_of(*operands)
     return np.result_type(default, np.complex64) if type(x) is complex else default
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.modes import modes
+from functrans.core.values import Array
 
 _DEFAULT_SEED = 67280421310721
 _BLOCK = 16
@@ -175,7 +176,7 @@ def scaled(numbers: np.ndarray, factor: float, offset: float) -> np.ndarray:
     return np.asarray(np.where(np.isfinite(lost), total + (rest + lost), total))
 
 
-def _halves(x: Any) -> tuple[Any, Any]:
+def _halves(x: Array) -> tuple[Any, Any]:
     """Two numbers of half the precision of float64 whose sum is ``x``."""
     shifted = x * 134217729.0  # 2**27 + 1
     high = shifted - (shifted - x)

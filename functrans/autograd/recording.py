@@ -33,7 +33,7 @@ from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.core.quiet import quietly
 from functrans.core.source import capture
 from functrans.core.state import open_traces
-from functrans.core.values import Array
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError, TensorShapeError
 from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
 from functrans.passes.pushing import PushingTracer
@@ -72,11 +72,11 @@ class ImperativeTrace(Trace):
     def note(self, tensor: Tensor) -> None:
         """Note a new tensor of this trace, if it keeps account."""
 
-    def tensor(self, value: Any, node: Any = None) -> Tensor:
+    def tensor(self, value: Operand, node: GraphNode | None = None) -> Tensor:
         """A tensor of this trace."""
         return Tensor.of(value, node, None if self is PERMANENT else self)
 
-    def enter(self, tensor: Any) -> None:
+    def enter(self, tensor: Tensor) -> None:
         """A tensor becomes a constant of a program that is being staged."""
         enter_session(tensor)
 
@@ -87,7 +87,7 @@ class ImperativeTrace(Trace):
             carry(node, note)
         say(tracer, note, is_result)
 
-    def lift(self, value: Any) -> Tensor:
+    def lift(self, value: Operand) -> Tensor:
         """A tensor for a constant."""
         if isinstance(value, Tensor) and value._trace is self:
             return value
@@ -173,7 +173,7 @@ class ImperativeTrace(Trace):
             note_node(node, operands, (result,))
         return result
 
-    def _result(self, out: Any, operands: tuple[Any, ...]) -> Tensor:
+    def _result(self, out: Array, operands: tuple[Any, ...]) -> Tensor:
         """A result that is not recorded."""
         if not modes.grad:
             out = self.unrecorded(out)
@@ -192,7 +192,7 @@ class ImperativeTrace(Trace):
         with _inner(self.outer):
             return quietly(function, *args)
 
-    def unrecorded(self, value: Any) -> Array:
+    def unrecorded(self, value: Array) -> Array:
         """A value as one of ``no_grad``, through which no reverse mode takes a derivative."""
         if not self.stops or not is_differentiable_dtype(value.dtype):
             return value
@@ -266,7 +266,7 @@ class ImperativeTrace(Trace):
                 note_node(main, operands, results)
         return results
 
-    def _guard(self, node: GraphNode, operands: Any, results: Any) -> None:
+    def _guard(self, node: GraphNode, operands: Sequence[Any], results: Sequence[Any]) -> None:
         """Guard what a node saved of the memory of tensors."""
         if isinstance(node.saved, LinearProgram):
             residuals = node.saved.residuals
@@ -278,7 +278,7 @@ class ImperativeTrace(Trace):
             return
         held = set()
 
-        def note(value: Any, _: object) -> None:
+        def note(value: Array, _: object) -> None:
             held.add(id(value))
 
         map_residuals(node.saved, note, node)
@@ -349,7 +349,7 @@ _MOVES = frozenset(
 """Primitives whose result may be a view of their first operand, of whatever dtype that is."""
 
 
-def _is_among(out: Any, values: Sequence[Any]) -> bool:
+def _is_among(out: Array, values: Sequence[Any]) -> bool:
     for value in values:  # noqa: SIM110  # hot
         if out is value:
             return True
@@ -453,7 +453,7 @@ def _inner(outer: Mapping[str, bool]) -> entered:
     )
 
 
-def _unrecorded(value: Any, stop: Primitive, is_reverse: bool) -> Any:
+def _unrecorded(value: Operand, stop: Primitive, is_reverse: bool) -> Any:
     """A value through which no reverse mode around it takes a derivative.
 
     Args:
@@ -469,7 +469,7 @@ def _unrecorded(value: Any, stop: Primitive, is_reverse: bool) -> Any:
     return bind(stop, value)[0] if isinstance(value, Tracer) else value
 
 
-def with_only(value: Any, slope: object) -> Any:
+def with_only(value: Operand, slope: object) -> Any:
     """A value with the derivative of another one, or with none, for all transforms around it."""
     value = stop_gradient(value)
     return value if slope is None else with_slope(value, slope)
@@ -530,7 +530,7 @@ def _clearer(primitive: Primitive, values: Any, params: Any, error: Exception) -
     return clearer
 
 
-def _observed(name: str, operands: Any, call: Any, *args: object) -> Any:
+def _observed(name: str, operands: Sequence[Any], call: Callable[..., Any], *args: object) -> Any:
     """Tell those who watch of the beginning and the end of an operation."""
     ends = [observer(name, operands) for observer in modes.observers]
     try:

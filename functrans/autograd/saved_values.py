@@ -18,6 +18,7 @@ from functrans.autograd.residuals import FREED, Packed, modified, pack_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer
 from functrans.core.primitive import multilinear
+from functrans.core.values import Array
 from functrans.passes.nodes import LinearProgram, is_jointly_linear
 
 PREFIXES = ("_", "_raw_")
@@ -127,14 +128,14 @@ def _origin(node: Any, place: int) -> Any:
     return node.parents[place] if place < len(node.parents) else node
 
 
-def _residual(saved: Any, place: int) -> Any:
+def _residual(saved: Any, place: int) -> Array | Packed:
     if saved and type(saved[0]) is tuple:
         operands, outs = saved
         return (*operands, *outs)[place]
     return saved[place]
 
 
-def _with_residual(saved: Any, place: int, value: Any) -> Any:
+def _with_residual(saved: Any, place: int, value: object) -> Any:
     """Residuals with another one at a place; of the same structure."""
     if saved and type(saved[0]) is tuple:
         operands, outs = saved

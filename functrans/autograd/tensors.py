@@ -50,7 +50,7 @@ class Storage:
             self.views = [reference for reference in self.views if reference() is not None]
             self._n_views = 16 + 2 * len(self.views)
 
-    def bump(self, name: str, source: Any) -> None:
+    def bump(self, name: str, source: tuple[Any, ...] | None) -> None:
         """Note a write."""
         self.version += 1
         self.writer = (name, source)
@@ -309,7 +309,7 @@ MEANINGLESS = frozenset(
 """Keywords of torch that mean nothing here; functions take them as ``**_``."""
 
 
-def called(function: Any, name: str) -> Callable[..., Any]:
+def called(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A function under the name by which it is called, which Python's own messages show.
 
     Of a function that ignores keywords (``**_``) only those are accepted which mean nothing.
@@ -343,7 +343,7 @@ def called(function: Any, name: str) -> Callable[..., Any]:
     return renamed
 
 
-def _checked(function: Any, name: str, known: Set[str]) -> Any:
+def _checked(function: Callable[..., Any], name: str, known: Set[str]) -> Callable[..., Any]:
     """A function of known keywords only."""
 
     def checked(*args: object, **kwargs: Tensor | np.dtype) -> Tensor:
@@ -357,7 +357,7 @@ def _checked(function: Any, name: str, known: Set[str]) -> Any:
     return checked
 
 
-def _take_over(new: Any, function: Any, name: str) -> None:
+def _take_over(new: Callable[..., Any], function: Callable[..., Any], name: str) -> None:
     new.__dict__.update(function.__dict__)
     for attribute in ("__module__", "__doc__", "__annotations__"):
         setattr(new, attribute, getattr(function, attribute))

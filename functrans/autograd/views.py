@@ -19,6 +19,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.recording import enter_session, follow, node_of, with_only
 from functrans.autograd.tensors import Tensor, View
 from functrans.core.dispatch import Tracer
+from functrans.core.values import Array
 
 
 def view(
@@ -138,7 +139,7 @@ def _on_either(
 ) -> Callable[[Any], Any]:
     """A view as a function of arrays and of tensors."""
 
-    def both(part: Any) -> Any:
+    def both(part: Array | Tensor) -> Any:
         return memory(part) if isinstance(part, np.ndarray) else step(part)
 
     return both

@@ -33,6 +33,7 @@ from functrans.core.boundary import noted
 from functrans.core.dispatch import Tracer, bind, dtype_of, inner_trace, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import capture
+from functrans.core.values import Array, Operand
 from functrans.passes.cotangents import materialize
 from functrans.passes.pushing import PushingTracer
 from functrans.passes.staging import stage
@@ -100,11 +101,11 @@ def _numbered(dtype: np.dtype) -> np.dtype:
     return np.dtype({"c": np.complex128, "f": np.float64}.get(dtype.kind, np.int64))
 
 
-def _conjugated(x: Any) -> Any:
+def _conjugated(x: Array) -> Array:
     return conjugate(x) if x.dtype.kind == "c" else x
 
 
-def _outside(inside: np.ndarray, full: Any) -> Any:
+def _outside(inside: np.ndarray, full: Array) -> Any:
     """What was not written to; a complex number may have been written to in one part."""
     if inside.dtype.kind != "c":
         return where(inside != 0, 0, full)
@@ -114,7 +115,7 @@ def _outside(inside: np.ndarray, full: Any) -> Any:
     return complex_of(where(in_real, 0, real(full)), where(in_imag, 0, imag(full)))
 
 
-def _placed(base: Any, region: Callable[[Any], Any], part: Any) -> Any:
+def _placed(base: Array | complex, region: Callable[[Any], Any], part: Array | Tensor) -> Array:
     """An array with another part.
 
     Args:
@@ -166,7 +167,7 @@ def _pairs(x: Any) -> Any:
 class Overwritten(GraphNode):
     """A tensor of the graph after all of it was overwritten by a constant."""
 
-    def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
+    def pull(self, ct: Operand, records: bool, size: int | None = None) -> Sequence[Any]:
         """Zeros."""
         lead = () if size is None else (size,)
         return [np.zeros((*lead, *self.shape), self.dtype)]
@@ -260,7 +261,7 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         check_memory(memory, is_constant)
 
 
-def write(label: str, x: Tensor, new: Any) -> Tensor:
+def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     """Store a result in a tensor's memory, and put it into the graph.
 
     Args:
@@ -356,7 +357,7 @@ def _write_through(label: str, dual: Tensor) -> None:
     dual._value = PushingTracer(pushing, *values)  # later writes to the twins reach it
 
 
-def _move(x: Tensor, node: Any) -> None:
+def _move(x: Tensor, node: object) -> None:
     """Give a tensor another node; ``retain_grad`` goes with it."""
     if x._retains:
         move_retain(x, x._node, node)
@@ -364,7 +365,7 @@ def _move(x: Tensor, node: Any) -> None:
 
 
 def _region(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    def region(x: Any) -> Any:
+    def region(x: Array) -> Any:
         for step in steps:
             x = step(x)
         return x
@@ -372,7 +373,7 @@ def _region(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     return region
 
 
-def _from_other_trace(x: Tensor, new: Tensor) -> Any:
+def _from_other_trace(x: Tensor, new: Tensor) -> Array | Tensor:
     """The value to be written, where the tensors belong to different traces."""
     trace: Any = new._trace
     if inner_trace(x._trace, trace) is x._trace:  # a constant, whose derivatives are kept below
@@ -408,7 +409,7 @@ def _write_traced(x: Tensor, value: Any, keeps_slope: bool) -> None:
         _write_traced(base, whole, keeps_slope)
 
 
-def _write_memory(x: Tensor, value: Any) -> None:
+def _write_memory(x: Tensor, value: Array) -> None:
     """Write to the memory of a tensor; of a copy, to that of its base."""
     how = x._view
     if how is None or not how.is_copied:

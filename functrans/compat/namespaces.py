@@ -111,7 +111,7 @@ def without(function: Callable[..., Any], dropped: Sequence[str]) -> Callable[..
     return call
 
 
-def public_names(source: Any) -> list[str]:
+def public_names(source: object) -> list[str]:
     """Names of a module, or of an object that stands for one."""
     listed = getattr(source, "__all__", None)
     return [name for name in dir(source) if name[0] != "_"] if listed is None else list(listed)

@@ -271,7 +271,7 @@ def _run_passes(llvm: object, module: Any, machine: object, level: int) -> None:
         _run_pipeline(llvm, module, machine, level)
 
 
-def _run_pipeline(llvm: Any, subject: object, machine: Any, level: int) -> None:
+def _run_pipeline(llvm: Any, subject: object, machine: object, level: int) -> None:
     """Run a level's passes over a module or a function.
 
     Nothing is kept for the next run: a run leaves callbacks in the builder that refer to memory of

@@ -332,7 +332,7 @@ def _identifier(path: str) -> str:
     return name if name.isidentifier() else ""
 
 
-def _checked(label: str, name: str, arg: Any, spec: Spec) -> np.ndarray:
+def _checked(label: str, name: str, arg: object, spec: Spec) -> np.ndarray:
     """An argument as an array that C code reads."""
     dtype = np.dtype(_dtype_name(spec))
     shape = () if isinstance(spec, ScalarSpec) else spec.shape

@@ -18,7 +18,6 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from math import comb
-from typing import Any
 
 _LEVELS = 48
 """How often the distance between states that are kept may double: more steps than can be run."""
@@ -30,7 +29,7 @@ class Binomial:
 
     n: int
 
-    def __call__(self, *args: object, **params: Any) -> bool:
+    def __call__(self, *args: object, **params: object) -> bool:
         """Refuse to be asked about single equations, as other policies are.
 
         Raises:

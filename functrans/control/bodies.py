@@ -97,7 +97,7 @@ def stage_body(
     """
     structure: list[Any] = []
 
-    def flat(*tracers: Any) -> list[Any]:
+    def flat(*tracers: Array) -> list[Any]:
         result = fun(*tree.unflatten(treedef, tracers))
         if finish is not None:
             result = finish(result)

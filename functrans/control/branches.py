@@ -122,7 +122,9 @@ def _jvp_branches(branches: Branches, nonzero: Flags) -> tuple[Branches, Flags]:
     return tuple(jvp_jaxpr(branch, nonzero, out_nonzero)[0] for branch in branches), out_nonzero
 
 
-def _cond_jvp(primals: Any, tangents: Any, *, branches: Branches) -> Any:
+def _cond_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
+) -> tuple[Any, ...]:
     index, *operands = primals
     own = tangents[1:]
     if not isinstance(index, Tracer):
@@ -289,7 +291,9 @@ def _transposed_branches(
     return derived(branches[0], ("cond transpose", branches, linear_flags, nonzero, masked), make)
 
 
-def _cond_transpose(cts: tuple[Any, ...], operands: Any, *, branches: Branches) -> tuple[Any, ...]:
+def _cond_transpose(
+    cts: tuple[Any, ...], operands: Sequence[Any], *, branches: Branches
+) -> tuple[Any, ...]:
     index, *own = operands
     linear_flags = tuple(map(is_linear, own))
     nonzero, masked = is_nonzero(cts), are_masked(cts)
@@ -303,7 +307,9 @@ def _cond_transpose(cts: tuple[Any, ...], operands: Any, *, branches: Branches) 
     return (None, *(next(pulled) if flag else None for flag in linear_flags))
 
 
-def _cond_batch(size: int, operands: Any, dims: Any, *, branches: Branches) -> tuple[Any, ...]:
+def _cond_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, branches: Branches
+) -> tuple[Any, ...]:
     index, *own = to_front(size, operands, dims)
     flags = tuple(dim is not None for dim in dims[1:])
     if dims[0] is not None:
@@ -427,7 +433,9 @@ def _lane_aval(aval: Aval, index: ShapedArray) -> Aval:
     return ShapedArray(aval.shape[1:], aval.dtype)
 
 
-def _cond_lanes_jvp(primals: Any, tangents: Any, *, branches: Branches, batched: Flags) -> Any:
+def _cond_lanes_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches, batched: Flags
+) -> tuple[Any, Any]:
     index, *operands = primals
     own = tangents[1:]
     nonzero = is_nonzero(own)
@@ -442,7 +450,7 @@ def _cond_lanes_jvp(primals: Any, tangents: Any, *, branches: Branches, batched:
 
 
 def _cond_lanes_linearize(
-    needs: Flags, operands: Any, *, branches: Branches, batched: Flags
+    needs: Flags, operands: Sequence[Array], *, branches: Branches, batched: Flags
 ) -> tuple[tuple[Any, ...], LinearProgram]:
     index, *own = operands
     own_needs = needs[1:]
@@ -478,7 +486,7 @@ def _cond_lanes_linearize(
 
 
 def _cond_lanes_transpose(
-    cts: tuple[Array, ...], operands: Any, *, branches: Branches, batched: Flags
+    cts: tuple[Array, ...], operands: Sequence[Any], *, branches: Branches, batched: Flags
 ) -> tuple[Any, ...]:
     index, *own = operands
     linear_flags = tuple(map(is_linear, own))
@@ -506,7 +514,12 @@ def _cond_lanes_transpose(
 
 
 def _cond_lanes_batch(
-    size: int, operands: Any, dims: Any, *, branches: Branches, batched: Flags
+    size: int,
+    operands: Sequence[Array],
+    dims: Sequence[int | None],
+    *,
+    branches: Branches,
+    batched: Flags,
 ) -> tuple[Any, ...]:
     _refuse_collectives(branches)
     flags = (True, *batched)
@@ -548,7 +561,9 @@ cond_lanes_p = Primitive(
 # user functions ---------------------------------------------------------------------------------
 
 
-def choose(who: str, index: Any, bodies: Sequence[Body], names: Sequence[str], leaves: Any) -> Any:
+def choose(
+    who: str, index: Any, bodies: Sequence[Body], names: Sequence[str], leaves: Sequence[Array]
+) -> Any:
     """Run one of several staged functions of the same arguments.
 
     Args:
@@ -726,7 +741,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     return choose("switch", index, bodies, names, leaves)
 
 
-def select(pred: Any, on_true: object, on_false: object) -> Any:
+def select(pred: object, on_true: object, on_false: object) -> Array:
     """Choose elementwise between two arrays of one shape and dtype.
 
     Args:

@@ -235,8 +235,8 @@ io_callback_p: Primitive = Primitive(
 
 def _pure_batch(
     size: int,
-    operands: Any,
-    dims: Any,
+    operands: Sequence[Array],
+    dims: Sequence[int | None],
     *,
     callback: Callback,
     result_avals: tuple[Any, ...],
@@ -549,7 +549,7 @@ class _Breakpoint:
     def __init__(self, line: SourceLine | None) -> None:
         self.line = line
 
-    def __call__(self, **values: Any) -> None:
+    def __call__(self, **values: object) -> None:
         if self.line is not None:
             builtins.print(f"breakpoint at {self.line}; see the dictionary `values`")
         builtins.breakpoint()  # what the function is for

@@ -39,7 +39,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.lowering import Structured
 from functrans.core.primitive import Joint, Primitive
 from functrans.core.transformed import transform
-from functrans.core.values import P, R
+from functrans.core.values import Array, P, R
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
@@ -128,7 +128,7 @@ class checkpoint_policies:  # noqa: N801  # a namespace under JAX's name
     binomial = staticmethod(binomial)
 
 
-def checkpoint_name(x: Any, name: str) -> float:
+def checkpoint_name(x: Array, name: str) -> float:
     """Mark the arrays of a pytree for policies that go by name.
 
     Args:
@@ -156,7 +156,7 @@ def _checkpoint_aval(*avals: Aval, jaxpr: Jaxpr, policy: Policy | None) -> tuple
 
 
 def _checkpoint_jvp(
-    primals: Any, tangents: Any, *, jaxpr: Jaxpr, policy: Policy | None
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, policy: Policy | None
 ) -> tuple[Any, ...]:
     return call_jvp(_binder(policy), jaxpr, primals, tangents)
 
@@ -180,7 +180,7 @@ def _programs(jaxpr: Jaxpr, needs: Flags, policy: Policy | None) -> tuple[Jaxpr,
 
 
 def _checkpoint_linearize(
-    needs: Flags, operands: Any, *, jaxpr: Jaxpr, policy: Policy | None
+    needs: Flags, operands: Sequence[Array | complex], *, jaxpr: Jaxpr, policy: Policy | None
 ) -> tuple[tuple[Any, ...], LinearProgram]:
     forward, program, out_nonzero = _programs(jaxpr, needs, policy)
     results = _binder(policy)(forward, *operands)
@@ -202,13 +202,22 @@ def _checkpoint_linearize(
 
 
 def _checkpoint_transpose(
-    cts: Any, operands: Any, *, jaxpr: Jaxpr, policy: Policy | None
+    cts: Sequence[Array],
+    operands: Sequence[Array | complex],
+    *,
+    jaxpr: Jaxpr,
+    policy: Policy | None,
 ) -> tuple[Any, ...]:
     return call_transpose(_binder(policy), jaxpr, cts, operands)
 
 
 def _checkpoint_batch(
-    size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, policy: Policy | None
+    size: int,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    jaxpr: Jaxpr,
+    policy: Policy | None,
 ) -> tuple[Any, ...]:
     return call_batch(_binder(policy), jaxpr, size, operands, dims)
 
@@ -261,7 +270,7 @@ def checkpoint(
     *,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
-) -> Any:
+) -> Callable[..., Any]:
     """Make a function whose reverse mode computes intermediate values again, to save memory.
 
     The function is staged; between the forward and the backward pass only its arguments are kept,
@@ -297,7 +306,7 @@ def checkpoint(
         static = {i % len(args) for i in numbers if -len(args) <= i < len(args)}
         traced = [arg for i, arg in enumerate(args) if i not in static]
 
-        def rest(own: Any, named: Any) -> Any:
+        def rest(own: Sequence[Any], named: dict[str, Any]) -> Any:
             given = iter(own)
             full = [arg if i in static else next(given) for i, arg in enumerate(args)]
             return fun(*full, **named)

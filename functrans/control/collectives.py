@@ -76,11 +76,13 @@ def _same_aval(x: ShapedArray, *, axis_name: str) -> tuple[Aval, ...]:
     return (x.strong(),)
 
 
-def _psum_transpose(cts: Any, operands: object, *, axis_name: str) -> tuple[Any, ...]:
+def _psum_transpose(cts: Sequence[Any], operands: object, *, axis_name: str) -> tuple[Any, ...]:
     return bind(psum_p, cts[0], axis_name=axis_name)
 
 
-def _psum_batch(size: int, operands: Any, dims: Any, *, axis_name: str) -> Any:
+def _psum_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, axis_name: str
+) -> tuple[Any, Any]:
     (x,), (dim,) = operands, dims
     if batch_axis.get() != axis_name:
         return bind(psum_p, x, axis_name=axis_name), (dim,)
@@ -107,7 +109,9 @@ def _extremum(name: str, reduce: Callable[..., Any]) -> Primitive:
     def impl(x: Array, *, axis_name: str) -> tuple[Any, ...]:
         return (x,)
 
-    def jvp(primals: Any, tangents: Any, outs: Any, *, axis_name: str) -> tuple[Any, ...]:
+    def jvp(
+        primals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any], *, axis_name: str
+    ) -> tuple[Any, ...]:
         (x,), (x_dot,), (y,) = primals, tangents, outs
         if type(x_dot) is Zero:
             return (x_dot,)
@@ -116,7 +120,9 @@ def _extremum(name: str, reduce: Callable[..., Any]) -> Primitive:
         (count,) = bind(psum_p, is_extreme, axis_name=axis_name)
         return bind(psum_p, x_dot * (is_extreme / count), axis_name=axis_name)
 
-    def batch(size: int, operands: Any, dims: Any, *, axis_name: str) -> Any:
+    def batch(
+        size: int, operands: Sequence[Any], dims: Sequence[int | None], *, axis_name: str
+    ) -> Any:
         (x,), (dim,) = operands, dims
         if batch_axis.get() != axis_name:
             return bind(primitive, x, axis_name=axis_name), (dim,)
@@ -159,7 +165,7 @@ def _all_gather_aval(x: ShapedArray, *, axis_name: str, axis: int, size: int) ->
 
 
 def _all_gather_transpose(
-    cts: Any, operands: Any, *, axis_name: str, axis: int, size: int
+    cts: Sequence[Any], operands: Sequence[Any], *, axis_name: str, axis: int, size: int
 ) -> tuple[Any, ...]:
     (total,) = bind(psum_p, cts[0], axis_name=axis_name)
     own = bind(axis_index_p, axis_name=axis_name, size=size)[0]
@@ -170,8 +176,8 @@ def _all_gather_transpose(
 
 
 def _all_gather_batch(
-    batch_size: int, operands: Any, dims: Any, *, axis_name: str, axis: int, size: int
-) -> Any:
+    batch_size: int, operands: Any, dims: Sequence[Any], *, axis_name: str, axis: int, size: int
+) -> tuple[Any, Any]:
     (x,), (dim,) = operands, dims
     if batch_axis.get() == axis_name:
         if dim is None:
@@ -208,7 +214,12 @@ def _axis_index_aval(*, axis_name: str, size: int) -> tuple[Aval, ...]:
 
 
 def _axis_index_batch(
-    batch_size: int, operands: Any, dims: Any, *, axis_name: str, size: int
+    batch_size: int,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    axis_name: str,
+    size: int,
 ) -> tuple[Any, ...]:
     return (np.arange(size),), (0,)
 
@@ -254,7 +265,7 @@ def _sum_of(x: float, axis_name: str) -> Array | complex:
     return bind(psum_p, x, axis_name=axis_name)[0]
 
 
-def psum(x: Any, axis_name: str | Sequence[str]) -> Any:
+def psum(x: float, axis_name: str | Sequence[str]) -> Any:
     """Sum over the elements of a batch.
 
     Args:
@@ -275,7 +286,7 @@ def psum(x: Any, axis_name: str | Sequence[str]) -> Any:
     return _each("psum", x, axis_name, _sum_of)
 
 
-def pmean(x: Any, axis_name: str | Sequence[str]) -> Any:
+def pmean(x: Array, axis_name: str | Sequence[str]) -> Any:
     """Mean over the elements of a batch; see :func:`psum`.
 
     Example:
@@ -286,7 +297,7 @@ def pmean(x: Any, axis_name: str | Sequence[str]) -> Any:
     return _each("pmean", x, axis_name, lambda v, name: _sum_of(v, name) / _size("pmean", name))
 
 
-def pmax(x: Any, axis_name: str | Sequence[str]) -> Any:
+def pmax(x: Array, axis_name: str | Sequence[str]) -> Any:
     """Maximum over the elements of a batch; see :func:`psum`. Ties share the derivative.
 
     Example:
@@ -297,7 +308,7 @@ def pmax(x: Any, axis_name: str | Sequence[str]) -> Any:
     return _each("pmax", x, axis_name, lambda v, name: bind(pmax_p, v, axis_name=name)[0])
 
 
-def pmin(x: Any, axis_name: str | Sequence[str]) -> Any:
+def pmin(x: Array, axis_name: str | Sequence[str]) -> Any:
     """Minimum over the elements of a batch; see :func:`psum`. Ties share the derivative.
 
     Example:
@@ -308,7 +319,7 @@ def pmin(x: Any, axis_name: str | Sequence[str]) -> Any:
     return _each("pmin", x, axis_name, lambda v, name: bind(pmin_p, v, axis_name=name)[0])
 
 
-def all_gather(x: Any, axis_name: str, *, axis: int = 0, tiled: bool = False) -> Any:
+def all_gather(x: Array, axis_name: str, *, axis: int = 0, tiled: bool = False) -> Any:
     """The arrays of all elements of a batch, in each of them.
 
     Args:
@@ -345,7 +356,7 @@ def all_gather(x: Any, axis_name: str, *, axis: int = 0, tiled: bool = False) ->
     return _each("all_gather", x, axis_name, gather)
 
 
-def axis_index(axis_name: str | Sequence[str]) -> Any:
+def axis_index(axis_name: str | Sequence[str]) -> Array:
     """The number of the element of a batch.
 
     Args:

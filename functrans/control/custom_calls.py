@@ -91,7 +91,7 @@ def _call_impl(*operands: Array, call: Call, jaxpr: Jaxpr | None, n_extra: int) 
     return tuple(call.primal(closed, list(map(guarded, args))))
 
 
-def guarded(value: Any) -> Any:
+def guarded(value: Array | complex) -> Any:
     """A value to run a user's function on: an array that it cannot write to by mistake."""
     if type(value) is np.ndarray and value.flags.writeable:
         value = value.view()
@@ -124,7 +124,7 @@ def _stage_call(
 
 
 def _call_transpose(
-    cts: Any, operands: Any, *, call: Call, jaxpr: Jaxpr | None, n_extra: int
+    cts: Sequence[Any], operands: Sequence[Any], *, call: Call, jaxpr: Jaxpr | None, n_extra: int
 ) -> tuple[Any, ...]:
     """The transpose of a call that is linear itself, rule or not."""
     assert jaxpr is not None  # what is transposed has been staged
@@ -139,7 +139,12 @@ def _refuse(call: Call, closed_needs: Sequence[bool]) -> None:
 
 
 def _closure_tangents(
-    primitive: Primitive, primals: Any, tangents: Any, call: Call, jaxpr: Jaxpr | None, n_extra: int
+    primitive: Primitive,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    call: Call,
+    jaxpr: Jaxpr | None,
+    n_extra: int,
 ) -> list[Any]:
     """Tangents of the results in what the function refers to; arguments stand still."""
     n = n_extra + call.n_closed
@@ -160,7 +165,7 @@ def _closure_tangents(
 
 
 def _closure_nodes(
-    needs: Flags, operands: Any, call: Call, jaxpr: Jaxpr | None, n_extra: int
+    needs: Flags, operands: Sequence[Any], call: Call, jaxpr: Jaxpr | None, n_extra: int
 ) -> tuple[list[Any], list[Any]]:
     """Nodes of the inputs and of the results in what the function refers to."""
     n = n_extra + call.n_closed
@@ -191,7 +196,7 @@ def _sum(first: object, second: object) -> Any:
 def _linear_part(
     call: Call,
     needs: Flags,
-    operands: Any,
+    operands: Sequence[Array | complex],
     n_lead: int,
     outs: Sequence[Any],
     rule: Callable[[list[Any]], Sequence[Any]],
@@ -267,7 +272,7 @@ def _custom_jvp_jvp(
 
 
 def _custom_jvp_linearize(
-    needs: Flags, operands: Any, *, call: JvpCall, jaxpr: Jaxpr | None, n_extra: int
+    needs: Flags, operands: Sequence[Array], *, call: JvpCall, jaxpr: Jaxpr | None, n_extra: int
 ) -> tuple[tuple[Any, ...], LinearProgram]:
     _, closed, args = _parts(operands, call, n_extra)
     n = len(operands) - len(args)
@@ -311,7 +316,13 @@ def _check_primal(call: Call, outs: Sequence[Any], staged: Jaxpr) -> None:
 
 
 def _custom_jvp_batch(
-    size: int, operands: Any, dims: Any, *, call: JvpCall, jaxpr: Jaxpr, n_extra: int
+    size: int,
+    operands: Sequence[Array],
+    dims: Sequence[int | None],
+    *,
+    call: JvpCall,
+    jaxpr: Jaxpr,
+    n_extra: int,
 ) -> tuple[Any, ...]:
     flags = tuple(dim is not None for dim in dims)
     axis_name = batch_axis.get()
@@ -365,7 +376,12 @@ def _bind_linear(
 
 
 def _custom_vjp_jvp(
-    primals: Any, tangents: Any, *, call: VjpCall, jaxpr: Jaxpr | None, n_extra: int
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    call: VjpCall,
+    jaxpr: Jaxpr | None,
+    n_extra: int,
 ) -> tuple[Any, ...]:
     _, closed, args = _parts(primals, call, n_extra)
     n = len(primals) - len(args)
@@ -394,7 +410,12 @@ def _custom_vjp_jvp(
 
 
 def _custom_vjp_linearize(
-    needs: Flags, operands: Any, *, call: VjpCall, jaxpr: Jaxpr | None, n_extra: int
+    needs: Flags,
+    operands: Sequence[Array | complex],
+    *,
+    call: VjpCall,
+    jaxpr: Jaxpr | None,
+    n_extra: int,
 ) -> tuple[tuple[Any, ...], LinearProgram]:
     _, closed, args = _parts(operands, call, n_extra)
     n = len(operands) - len(args)
@@ -421,7 +442,13 @@ def _recorded_constant(value: Operand) -> Any:
 
 
 def _custom_vjp_batch(
-    size: int, operands: Any, dims: Any, *, call: VjpCall, jaxpr: Jaxpr, n_extra: int
+    size: int,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    call: VjpCall,
+    jaxpr: Jaxpr,
+    n_extra: int,
 ) -> Any:
     n = n_extra + call.n_closed
     n_mapped = call.n_mapped
@@ -468,7 +495,11 @@ def _pulled(
 
 
 def _push(
-    *operands: Any, pullback: Pullback, n_residuals: int, wanted: Flags, out_avals: tuple[Any, ...]
+    *operands: object,
+    pullback: Pullback,
+    n_residuals: int,
+    wanted: Flags,
+    out_avals: tuple[Any, ...],
 ) -> list[Any]:
     """The linear function: the user's, or the transpose of the user's backward function."""
     residuals, dots = split(operands, n_residuals)
@@ -517,14 +548,14 @@ def _as_program(operands: Sequence[Any], params: dict[str, Any]) -> tuple[Jaxpr,
     return hoist(stage(lambda *args: _push(*args, **params), avals, params["pullback"].label))
 
 
-def _linear_call_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+def _linear_call_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: object) -> Any:
     jaxpr, captured = _as_program(primals, params)
     still = [Zero(aval_of(value)) for value in captured]
     return call_jvp(_CALL, jaxpr, [*captured, *primals], [*still, *tangents])
 
 
 def _linear_call_linearize(
-    needs: Flags, operands: Any, **params: Any
+    needs: Flags, operands: Sequence[Any], **params: object
 ) -> tuple[tuple[Any, ...], LinearProgram]:
     jaxpr, captured = _as_program(operands, params)
     flags = (False,) * len(captured) + tuple(needs)
@@ -534,8 +565,8 @@ def _linear_call_linearize(
 
 
 def _linear_call_transpose(
-    cts: Any,
-    operands: Any,
+    cts: Sequence[Any],
+    operands: Sequence[Any],
     *,
     pullback: Pullback,
     n_residuals: int,
@@ -562,8 +593,8 @@ def _linear_call_transpose(
 
 def _linear_call_batch(
     size: int,
-    operands: Any,
-    dims: Any,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
     *,
     pullback: Pullback,
     n_residuals: int,

@@ -40,7 +40,7 @@ from functrans.core.source import defined_at, here, signature_of
 from functrans.core.state import open_traces
 from functrans.core.structs import SymbolicZero
 from functrans.core.transformed import Wrapper
-from functrans.core.values import Argnums, Array, Instance, P, Q, R, Result, Rule
+from functrans.core.values import Argnums, Array, Instance, Operand, P, Q, R, Result, Rule
 from functrans.errors import ShapeError, TreeMismatchError, UnsupportedOperationError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.programs import hoist
@@ -367,7 +367,7 @@ class _UserPullback(Pullback):
         )
         return self._checked(result, bwd)
 
-    def _checked(self, result: Any, bwd: Any) -> list[Any]:
+    def _checked(self, result: Sequence[Array], bwd: object) -> list[Any]:
         """Cotangents of the leaves of the arguments; ``None`` for zero."""
         signature, label = self.signature, self.label
         rule = f", of bwd{defined_at(bwd)}"
@@ -578,7 +578,7 @@ class _CustomFunction(Wrapper, Generic[P, R]):
     def _call(self, signature: _Signature, refused: tuple[str | None, ...]) -> Call:
         raise NotImplementedError
 
-    def _array(self, leaf: Array, args: Any, i: int) -> Array | complex:
+    def _array(self, leaf: Array, args: tuple[Any, ...], i: int) -> Array | complex:
         """A leaf of an argument that is differentiated."""
         if not isinstance(leaf, (np.ndarray, Tracer)) and aval_of_plain(leaf) is None:
             raise UnsupportedOperationError(
@@ -667,7 +667,7 @@ class custom_jvp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
 
         function: Callable[..., R] = self
 
-        def jvp(primals: Any, tangents: Any) -> Any:
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
             if len(primals) != len(jvps):
                 raise TypeError(
                     f"{self._label}: defjvps was given {len(jvps)} rules for {len(primals)} "
@@ -792,7 +792,7 @@ class Late(Wrapper):
         """The function."""
         return (self._parts()[self._index],)
 
-    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> Any:
+    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> Late:
         """The other function, found late as well."""
         return Late(parts, 0, self)
 
@@ -859,7 +859,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
         program, consts = hoist(jaxpr)
         return out, (_StaticResidual(program, treedefs[0]), list(consts))
 
-    def backward(residuals: Any, ct: Any) -> Any:
+    def backward(residuals: Any, ct: Operand) -> Any:
         static, consts = residuals
         cts = [leaf for leaf in tree.leaves(ct) if getattr(leaf, "dtype", None) != tree.FLOAT0]
         return tree.unflatten(static.treedef, evaluate(static.jaxpr, [*consts, *cts]))
@@ -870,7 +870,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     return function
 
 
-def zero_from_primal(primal: object, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(primal: object, symbolic_zeros: bool = False) -> tuple[Any, ...]:
     """Tangents of zero for a pytree of arrays.
 
     Args:

@@ -293,7 +293,7 @@ def _aval(*avals: Aval, jaxpr: Jaxpr, rule: _Batching) -> tuple[Aval, ...]:
     return jaxpr.out_avals
 
 
-def _jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, rule: _Batching) -> Any:
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, rule: _Batching) -> Any:
     nonzero = is_nonzero(tangents)
     program, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
     pushed = _JvpBatching(rule, nonzero, out_nonzero, True)
@@ -303,7 +303,7 @@ def _jvp(primals: Any, tangents: Any, *, jaxpr: Jaxpr, rule: _Batching) -> Any:
 
 
 def _linearize(
-    needs: Flags, operands: Any, *, jaxpr: Jaxpr, rule: _Batching
+    needs: Flags, operands: Sequence[Any], *, jaxpr: Jaxpr, rule: _Batching
 ) -> tuple[tuple[Any, ...], LinearProgram]:
     outs = bind(custom_vmap_p, *operands, jaxpr=jaxpr, rule=rule)
     both, out_nonzero = jvp_jaxpr(jaxpr, needs)
@@ -322,7 +322,9 @@ def _linearize(
     return outs, LinearProgram(replace(staged, consts=consts, cache={}), targets, ())
 
 
-def _transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, rule: _Batching) -> tuple[Any, ...]:
+def _transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, jaxpr: Jaxpr, rule: _Batching
+) -> tuple[Any, ...]:
     linear, nonzero = tuple(map(is_linear, operands)), is_nonzero(cts)
     program, in_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
     avals = select(jaxpr.in_avals, linear)
@@ -335,7 +337,7 @@ def _transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, rule: _Batching) -> tup
 
 
 def _batch(
-    size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, rule: _Batching
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Jaxpr, rule: _Batching
 ) -> tuple[Any, ...]:
     flags = tuple(dim is not None for dim in dims)
     program, captured, out_flags = rule.program(size, flags, jaxpr.in_avals)

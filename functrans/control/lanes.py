@@ -16,6 +16,7 @@ import numpy as np
 from functrans.core.avals import Aval, ShapedArray, Tape
 from functrans.core.dispatch import aval_of, bind, shape_of
 from functrans.core.tapes import TapeValue, zero_entry
+from functrans.core.values import Array
 from functrans.passes.cotangents import Masked
 from functrans.passes.programs import batched_aval
 from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape
@@ -39,7 +40,7 @@ def _with_lanes(aval: Aval, n: int) -> Aval:
     return ShapedArray((n, *aval.shape[1:]), aval.dtype)
 
 
-def join_lanes(aval: Aval, size: int, parts: Sequence[tuple[np.ndarray, Any]]) -> Any:
+def join_lanes(aval: Aval, size: int, parts: Sequence[tuple[np.ndarray, Any]]) -> TapeValue | Array:
     """An array or a tape of all lanes from the results for some of them each.
 
     Args:
@@ -80,7 +81,7 @@ def sum_lanes(value: object, aval: Aval) -> Any:
     return reduce_sum(value, (0,))
 
 
-def flatten_lanes(value: Any, size: int, n: int, is_outer: bool, is_inner: bool) -> Any:
+def flatten_lanes(value: Array, size: int, n: int, is_outer: bool, is_inner: bool) -> Array:
     """Two batch axes as one.
 
     Args:
@@ -104,7 +105,7 @@ def flatten_lanes(value: Any, size: int, n: int, is_outer: bool, is_inner: bool)
     return reshape(broadcast_to(reshape(value, narrow), (size, n, *rest)), (size * n, *rest))
 
 
-def unflatten_lanes(value: Any, size: int, n: int) -> Any:
+def unflatten_lanes(value: Array, size: int, n: int) -> Array:
     """One batch axis as two."""
     aval = aval_of(value)
     if type(aval) is Tape:

@@ -152,7 +152,7 @@ def _scan_impl(*operands: Array | complex, jaxpr: Jaxpr, **params: Any) -> tuple
     return (*carry, *ys)
 
 
-def _new_stack(aval: Aval, n: int) -> Any:
+def _new_stack(aval: Aval, n: int) -> TapeValue | Array:
     """Room for one entry per iteration."""
     return TapeValue(aval, n) if type(aval) is Tape else np.empty(aval.shape, aval.dtype)
 
@@ -164,7 +164,7 @@ def _entries(x: Any, n: int) -> Any:
     return x.entries if x.length >= n else [x.read(i) for i in range(n)]
 
 
-def _scan_aval(*avals: Aval, jaxpr: Jaxpr, **params: Any) -> tuple[Aval, ...]:
+def _scan_aval(*avals: Aval, jaxpr: Jaxpr, **params: object) -> tuple[Aval, ...]:
     shape = scan_shape(params)
     carry, ys = split(jaxpr.out_avals, shape.n_carry)
     return (*carry, *map(shape.stacked, ys))
@@ -364,7 +364,7 @@ def _reading_strong(linear_body: Jaxpr, order: list[list[int]], arguments: list[
 
 
 def _scan_linearize(
-    needs: Flags, operands: Any, *, jaxpr: Jaxpr, **params: Any
+    needs: Flags, operands: Sequence[Array | complex], *, jaxpr: Jaxpr, **params: object
 ) -> tuple[tuple[Any, ...], LinearProgram]:
     shape = scan_shape(params)
     first, consts, carry, xs = shape.unpack(operands)
@@ -457,7 +457,9 @@ class _Transposed:
     masked: tuple[Flags, Flags, Flags]
 
 
-def scan_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
+def scan_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, jaxpr: Jaxpr, **params: object
+) -> tuple[Any, ...]:
     """The transpose rule of ``scan``: a scan in the other direction."""
     shape = scan_shape(params)
     first, consts, carry, xs = shape.unpack(operands)
@@ -515,7 +517,12 @@ def scan_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, **params: Any) -> t
 
 
 def _known_carries(
-    jaxpr: Jaxpr, shape: Shape, operands: Any, const_lin: Flags, carry_lin: Flags, xs_lin: Flags
+    jaxpr: Jaxpr,
+    shape: Shape,
+    operands: Sequence[Any],
+    const_lin: Flags,
+    carry_lin: Flags,
+    xs_lin: Flags,
 ) -> list[Any]:
     """Per iteration, what the carried values that are not linear are when it begins."""
     first, consts, carry, xs = shape.unpack(operands)
@@ -639,7 +646,12 @@ def _transposed_body(
 
 
 def _scan_batch(
-    size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, **params: Any
+    size: int,
+    operands: Sequence[Array | complex],
+    dims: Sequence[int | None],
+    *,
+    jaxpr: Jaxpr,
+    **params: object,
 ) -> tuple[Any, ...]:
     shape = scan_shape(params)
     first, *_ = shape.unpack(dims)
@@ -649,7 +661,11 @@ def _scan_batch(
 
 
 def _batch_together(
-    size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape
+    size: int,
+    operands: Sequence[Array | complex],
+    dims: Sequence[int | None],
+    jaxpr: Jaxpr,
+    shape: Shape,
 ) -> tuple[Any, ...]:
     """The batch of loops of one length: a loop of batches."""
     _, const_dims, carry_dims, x_dims = shape.unpack(dims)
@@ -692,7 +708,7 @@ def _behind_iterations(x: Array, dim: int | None) -> Array:
 
 
 def _batch_lanes(
-    size: int, operands: Any, dims: Any, jaxpr: Jaxpr, shape: Shape
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], jaxpr: Jaxpr, shape: Shape
 ) -> tuple[Any, ...]:
     """The batch of loops of different lengths: a loop as long as the longest of them.
 
@@ -760,7 +776,7 @@ def _idle_body(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Jaxpr:
     return stage(idle, jaxpr.in_avals, f"idle lane of {jaxpr.name}", name=jaxpr.name)
 
 
-def _scan_prune(used: Flags, *, jaxpr: Jaxpr, **params: Any) -> tuple[Any, ...]:
+def _scan_prune(used: Flags, *, jaxpr: Jaxpr, **params: object) -> tuple[Any, ...]:
     shape = scan_shape(params)
     c, k = shape.n_consts, shape.n_carry
     ys_used = used[k:]

@@ -55,7 +55,7 @@ _INT = np.dtype(np.int64)
 # rows of arrays, and loops of functions ---------------------------------------------------------
 
 
-def read_row(x: Any, row: Any, aval: Aval | None = None) -> Any:
+def read_row(x: Array, row: Any, aval: Aval | None = None) -> Array:
     """One entry along the first axis."""
     shape = shape_of(x)[1:]
     start = (row, *(0,) * len(shape))
@@ -65,7 +65,7 @@ def read_row(x: Any, row: Any, aval: Aval | None = None) -> Any:
     return entry
 
 
-def _written(x: Operand, row: Array, entry: Operand) -> Any:
+def _written(x: Operand, row: Array, entry: Operand) -> Array:
     """An array with another entry along the first axis."""
     shape = shape_of(x)[1:]
     return dynamic_update_slice(x, reshape(entry, (1, *shape)), (row, *(0,) * len(shape)))
@@ -198,13 +198,13 @@ def pull_back_loop(parts: Reversal, known: Sequence[Any], cts: Sequence[Any]) ->
     def position(i: Any) -> Any:
         return last - i if shape.reverse else i
 
-    def walk(i: Any, given: Sequence[Any], order: Any, carry: Sequence[Any]) -> list[Any]:
+    def walk(i: Array, given: Sequence[Any], order: Array, carry: Sequence[Any]) -> list[Any]:
         """From the latest kept state to that before iteration ``i``."""
 
-        def holds(i: Any, *rest: object) -> Any:
+        def holds(i: Array, *rest: object) -> Any:
             return rest[n_given] < i
 
-        def store(i: Any, *rest: Any) -> list[Any]:
+        def store(i: Array, *rest: Array) -> list[Any]:
             given, (place, top, steps), rows, state = split(rest, n_given, 3, k)
             own, order = split(given, c + n_xs)
             free = n - top
@@ -213,10 +213,10 @@ def pull_back_loop(parts: Reversal, known: Sequence[Any], cts: Sequence[Any]) ->
             reach = ew.where(may_keep, _cut(far + 1, ew.maximum(free, 2)), far)
             place_after = place + reach
 
-            def holds_inner(i: Any, *rest: Any) -> Any:
+            def holds_inner(i: Array, *rest: Array) -> Any:
                 return rest[c + n_xs + 1] < rest[c + n_xs]
 
-            def advance(i: Any, *rest: object) -> list[Any]:
+            def advance(i: Array, *rest: object) -> list[Any]:
                 own, (_, at), state = split(rest, c + n_xs, 2)
                 entries = [
                     read_row(x, position(at), a) for x, a in zip(own[c:], x_avals, strict=True)

@@ -80,7 +80,7 @@ def _call_binder(jaxpr: Jaxpr) -> Binder:
 
 
 def _revolve_jvp(
-    primals: Any, tangents: Any, *, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int
+    primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int
 ) -> Any:
     if any(is_nonzero(tangents[:n_known])):
         return call_jvp(_call_binder(jaxpr), jaxpr, primals, tangents)
@@ -92,7 +92,7 @@ def _revolve_jvp(
 
 
 def _revolve_linearize(
-    needs: Flags, operands: Any, *, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int
+    needs: Flags, operands: Sequence[Any], *, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int
 ) -> Any:
     if any(needs[:n_known]):
         return call_linearize(_call_binder(jaxpr), jaxpr, needs, operands)
@@ -115,7 +115,7 @@ def _revolve_linearize(
 
 
 def _revolve_transpose(
-    cts: Any, operands: Any, *, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int
+    cts: Sequence[Any], operands: Sequence[Any], *, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int
 ) -> tuple[Any, ...]:
     known = operands[:n_known]
     filled = [
@@ -128,7 +128,13 @@ def _revolve_transpose(
 
 
 def _revolve_batch(
-    size: int, operands: Any, dims: Any, *, jaxpr: Jaxpr, pullback: Jaxpr, n_known: int
+    size: int,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
+    *,
+    jaxpr: Jaxpr,
+    pullback: Jaxpr,
+    n_known: int,
 ) -> tuple[Any, ...]:
     flags = tuple(dim is not None for dim in dims[:n_known])
     n_dots, n_outs = len(operands) - n_known, len(jaxpr.outvars)
@@ -180,7 +186,7 @@ class _Rebinder:
 
     n: int
 
-    def __call__(self, jaxpr: Jaxpr, *operands: Any) -> tuple[Any, ...]:
+    def __call__(self, jaxpr: Jaxpr, *operands: object) -> tuple[Any, ...]:
         """Evaluate a program."""
         return tuple(bind_loops(jaxpr, operands, self.n))
 
@@ -195,7 +201,9 @@ def _binomial_batch(
     return call_batch(_Rebinder(n), jaxpr, size, operands, dims)  # type: ignore[arg-type]  # binds too
 
 
-def _binomial_transpose(cts: Any, operands: Any, *, jaxpr: Jaxpr, n: int) -> tuple[Any, ...]:
+def _binomial_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, jaxpr: Jaxpr, n: int
+) -> tuple[Any, ...]:
     return call_transpose(_call_binder(jaxpr), jaxpr, cts, operands)
 
 
@@ -209,7 +217,7 @@ def _binomial_prune(used: Flags, *, jaxpr: Jaxpr, n: int) -> tuple[Any, ...]:
 
 
 def _binomial_linearize(
-    needs: Flags, operands: Any, *, jaxpr: Jaxpr, n: int
+    needs: Flags, operands: Sequence[Array | complex], *, jaxpr: Jaxpr, n: int
 ) -> tuple[tuple[Any, ...], LinearProgram]:
     eqn = _loop_of(jaxpr)
     if eqn.primitive is scan_p:

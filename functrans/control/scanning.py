@@ -213,7 +213,7 @@ def scan(
     init_treedef = tree.structure(init)
     structure: list[Any] = []
 
-    def finish(result: Any) -> Any:
+    def finish(result: tuple[Any, ...]) -> tuple[Any, Any]:
         new, y = _pair("scan", result)
         new, y = tree.fold_float0(new), tree.fold_float0(y, lambda shape: (n, *shape))
         check_structure(
@@ -382,7 +382,7 @@ def while_loop(
     paths = tree.key_paths(init_val, "val")
     init_treedef = tree.structure(init_val)
 
-    def finish(result: Any) -> Any:
+    def finish(result: object) -> Any:
         result = tree.fold_float0(result)
         check_structure(
             "while_loop", init_treedef, tree.structure(result), "the value returned by body_fun",
@@ -426,8 +426,8 @@ def _check_condition(condition: Body) -> None:
 
 @boundary
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: int,
+    upper: Array | complex,
     body_fun: Callable[..., R],
     init_val: Any,
     *,
@@ -476,7 +476,7 @@ def fori_loop(
 
     if any(isinstance(bound, Tracer) for bound in bounds):
 
-        def step(state: Any) -> Any:
+        def step(state: Sequence[Array]) -> Any:
             i, stop, value = state
             return i + 1, stop, check(body_fun(i, value))
 
@@ -487,7 +487,7 @@ def fori_loop(
             lambda state: state[0] < state[1], step, (start, stop, init_val), checkpoint=checkpoint
         )[2]
 
-    def body(state: Any, _: None) -> Any:
+    def body(state: Sequence[Any], _: None) -> tuple[Any, Any]:
         i, value = state
         return (i + 1, check(body_fun(i, value))), None
 

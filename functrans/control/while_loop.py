@@ -42,6 +42,7 @@ from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.source import here
 from functrans.core.state import batch_axis
 from functrans.core.tapes import TapeValue
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.ir.parameters import check_fits
 from functrans.passes.batch import named_axes
@@ -158,14 +159,14 @@ def _while_check(
 
 
 def _while_jvp(
-    primals: Any,
-    tangents: Any,
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
     *,
     cond_jaxpr: Jaxpr,
     body_jaxpr: Jaxpr,
     n_cond_consts: int,
     n_body_consts: int,
-) -> Any:
+) -> tuple[Any, Any]:
     cond_consts, body_consts, carry = split(primals, n_cond_consts, n_body_consts)
     _, const_dots, carry_dots = split(tangents, n_cond_consts, n_body_consts)
     const_nz, start = is_nonzero(const_dots), is_nonzero(carry_dots)
@@ -192,7 +193,7 @@ def _while_jvp(
 
 def _while_linearize(
     needs: Flags,
-    operands: Any,
+    operands: Sequence[Any],
     *,
     cond_jaxpr: Jaxpr,
     body_jaxpr: Jaxpr,
@@ -311,14 +312,14 @@ def _while_transpose(
 
 def _while_batch(
     size: int,
-    operands: Any,
-    dims: Any,
+    operands: Sequence[Array],
+    dims: Sequence[int | None],
     *,
     cond_jaxpr: Jaxpr,
     body_jaxpr: Jaxpr,
     n_cond_consts: int,
     n_body_consts: int,
-) -> Any:
+) -> tuple[Any, ...]:
     front = to_front(size, operands, dims)
     cond_consts, body_consts, carry = split(front, n_cond_consts, n_body_consts)
     is_batched = tuple(dim is not None for dim in dims)
@@ -458,7 +459,7 @@ def _lanes_programs(
 
 def _while_prune(
     used: Flags, *, cond_jaxpr: Jaxpr, body_jaxpr: Jaxpr, n_cond_consts: int, n_body_consts: int
-) -> Any:
+) -> tuple[Any, Any, Any]:
     n = len(body_jaxpr.invars) - n_body_consts
     ys_used = used[n:]
     _, read_by_condition = prune_jaxpr(cond_jaxpr, (True,))

@@ -84,7 +84,7 @@ def analysis(function: Callable[Concatenate[J, P], T]) -> Callable[Concatenate[J
     return cast("Callable[Concatenate[J, P], T]", made)
 
 
-def remember(jaxpr: Program, known: Any, value: object) -> None:
+def remember(jaxpr: Program, known: Callable[..., Any] | tuple[Any, ...], value: object) -> None:
     """Let an analysis of a program be a value, computed or not.
 
     Args:

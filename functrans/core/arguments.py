@@ -225,7 +225,7 @@ _AS_ARGUMENT = (
 _AS_RESULT = "return arrays and numbers (has_aux=True, where there is it, carries out the rest)"
 
 
-def result_leaf(value: Array, label: str, result: Any, i: int) -> Any:
+def result_leaf(value: Array, label: str, result: object, i: int) -> Any:
     """A leaf of the result of a traced function, checked.
 
     Raises:
@@ -248,7 +248,7 @@ def _is_record(what: str) -> UnsupportedOperationError:
     )
 
 
-def leaf_type(value: Any) -> Any:
+def leaf_type(value: Any) -> ShapedArray | Tape:
     """The aval of a leaf, which may be of dtype ``float0``."""
     return ShapedArray(value.shape, value.dtype) if tree.is_float0(value) else aval_of(value)
 
@@ -265,7 +265,7 @@ def check_same_structure(
         tree.check_same(expected, received, f"{who}{here()}", where, what)
 
 
-def argument_paths(who: str, args: Any, numbers: Sequence[int]) -> Callable[[int], str]:
+def argument_paths(who: str, args: Sequence[Any], numbers: Sequence[int]) -> Callable[[int], str]:
     """Describes leaves of some arguments by their numbers; looks at them when it is asked."""
     paths: list[str] = []
 

@@ -21,7 +21,7 @@ Layer: ``core``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,7 +145,7 @@ def branch_number(index: Any, count: int) -> int:
 
 
 def same_place(
-    index: tuple[Any, ...], avals: Any, output: int, **params: object
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, **params: object
 ) -> tuple[Read, ...]:
     """The ``trace`` of an operation that does nothing to the elements of its only operand."""
     return (Read(0, index),)

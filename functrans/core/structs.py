@@ -79,7 +79,9 @@ class ShapeDtypeStruct:
         """Number of elements."""
         return self.aval.size
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, func: Any, types: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """NumPy's functions ``zeros_like`` and its kin; others need numbers."""
         if func not in _LIKE:
             return NotImplemented

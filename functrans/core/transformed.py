@@ -44,7 +44,7 @@ class Wrapper:
         raise NotImplementedError
 
 
-def by_name(value: object, fun: Any) -> str | None:
+def by_name(value: object, fun: Callable[..., Any]) -> str | None:
     """The name of a function if it leads to what decorates it, for pickling; else ``None``."""
     name: str = attribute(fun, "__qualname__", "")
     place: Any = sys.modules.get(value.__module__)

@@ -27,6 +27,7 @@ from functrans.core.jaxpr import Jaxpr, Literal
 from functrans.core.primitive import Joint, Primitive
 from functrans.core.source import SourceLine, capture, resolve
 from functrans.core.state import config, replayed
+from functrans.core.values import Array
 from functrans.errors import NonFiniteError
 from functrans.passes.batch import named_axes
 from functrans.passes.cotangents import plain
@@ -58,7 +59,7 @@ class Watch:
 
     # what counts
 
-    def _marks(self, value: Any) -> Any:
+    def _marks(self, value: object) -> Array | None:
         """Where a plain value is what is looked for; ``None`` if it cannot be."""
         if value is None or type(value) is Zero or isinstance(value, Tracer):
             return None
@@ -71,7 +72,7 @@ class Watch:
         found = np.isnan(array) if self.nan else np.zeros(array.shape, bool)
         return found | np.isinf(array) if self.inf else found
 
-    def is_bad(self, value: Any) -> bool:
+    def is_bad(self, value: object) -> bool:
         """Whether a plain value holds what is looked for."""
         marks = self._marks(value)
         return marks is not None and bool(marks.any())
@@ -462,7 +463,7 @@ def _at(line: SourceLine | None) -> str:
     return f" (at {line})" if line is not None else ""
 
 
-def _excerpt(operand: Any, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
+def _excerpt(operand: object, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
     """An operand at the place of a result if it has one there, else in short."""
     if isinstance(operand, Tracer):
         return str(operand.aval)

@@ -110,7 +110,9 @@ class Slots:
             if place is not None:
                 self._accesses[place[0]] = None
 
-    def access(self, type_: Type, pointer: Value, name: str, value: Value | None) -> Any:
+    def access(
+        self, type_: Type, pointer: Value, name: str, value: Value | None
+    ) -> list[Any] | None:
         """Note a vector; a list for its instruction if it may have to be split, else ``None``."""
         place = self._places.get(pointer.text)
         accesses = self._accesses.get(place[0]) if place is not None else None

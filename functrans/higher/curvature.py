@@ -29,6 +29,7 @@ from functrans.core.axes import of_broadcast
 from functrans.core.dispatch import aval_of, bind, dtype_of, shape_of
 from functrans.core.lowering import Reduction
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.passes.apart import axis_maps
 from functrans.passes.nodes import batch_first
 from functrans.primitives import elementwise as ew
@@ -89,7 +90,7 @@ def moved(block: Block, image: Sequence[int | None]) -> Places:
     return tuple([None if m is None else image[m] for m in block.places])
 
 
-def agreed(blocks: Sequence[Block], images: Sequence[Sequence[int | None]]) -> Any:
+def agreed(blocks: Sequence[Block], images: Sequence[Sequence[int | None]]) -> tuple[Any, Any]:
     """Blocks of one input, of the operands of an operation, aligned alike in the result.
 
     Args:
@@ -116,7 +117,7 @@ def add_blocks(first: Block, second: Block) -> Block:
 # second-order terms -----------------------------------------------------------------------------
 
 
-def weighted(block: Block, weights: object) -> Any:
+def weighted(block: Block, weights: object) -> Array:
     """The array of a block, each direction times its weight (``None`` is 1)."""
     if weights is None:
         return block.array
@@ -134,7 +135,7 @@ def weighted(block: Block, weights: object) -> Any:
     return block.array * reshape(transpose(weights, (*free, *aligned)), tuple(extents))
 
 
-def paired(first: Block, second: Block, weights: object) -> Any:
+def paired(first: Block, second: Block, weights: object) -> Array:
     """The sum over directions of the products of two derivatives, elementwise.
 
     Both are of operands that have the rank of the result and are aligned alike.
@@ -174,8 +175,12 @@ def aligned_operands(
 
 
 def push_elementwise(
-    primitive: Primitive, values: Sequence[Any], tangents: Sequence[Any], out: Any, lead: Any = ()
-) -> Any:
+    primitive: Primitive,
+    values: Sequence[Any],
+    tangents: Sequence[Any],
+    out: object,
+    lead: Any = (),
+) -> Array | None:
     """The sum of the partial derivatives applied to tangents; ``None`` for zero.
 
     Args:

@@ -41,7 +41,7 @@ class GaussNewton:
         """``<ggn of model and loss>``."""
         return f"<{self.__name__}>"
 
-    def __call__(self, params: Any, v: Any) -> Any:
+    def __call__(self, params: object, v: Any) -> Any:
         """The product of the matrix with a vector.
 
         Args:

@@ -551,7 +551,7 @@ def jet(
 
 
 def _push(
-    label: str, fun: Callable[..., Any], primals: Any, series: Any
+    label: str, fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any]
 ) -> tuple[list[Any], list[Coefficients], Any]:
     """Leaves of the result, the derivatives of each, and the structure."""
     order = _check_series(label, primals, series)
@@ -592,7 +592,7 @@ def _push(
     return flat[: len(outs)], _groups(flat[len(outs) :], order), out_treedef
 
 
-def _check_series(label: str, primals: Any, series: Any) -> int:
+def _check_series(label: str, primals: Sequence[Any], series: Sequence[Any]) -> int:
     """The order of given series."""
     for name, given in (("primals", primals), ("series", series)):
         if not isinstance(given, (tuple, list)):
@@ -724,7 +724,7 @@ def nth_derivative(fun: Callable[..., Any], n: int) -> Callable[..., Any]:
         if not order:
             return fun(x, *args, **kwargs)
 
-        def own(y: Any) -> Any:
+        def own(y: Array | complex) -> Any:
             return fun(y, *args, **kwargs)
 
         own.__name__ = name_of(fun)

@@ -57,6 +57,7 @@ from functrans.core.ownership import own_arrays
 from functrans.core.primitive import Primitive, linear, multilinear
 from functrans.core.source import here
 from functrans.core.transformed import transform
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, ShapeError
 from functrans.higher.curvature import (
     Block,
@@ -573,7 +574,7 @@ def forward_laplacian(
     run = _forward("forward_laplacian", fun, argnums, has_aux, weights)
 
     @named("forward_laplacian", fun)
-    def forward_laplacian_function(*args: object, **kwargs: object) -> Any:
+    def forward_laplacian_function(*args: object, **kwargs: object) -> tuple[Any, ...]:
         call = run(args, kwargs)
         values = tree.unflatten(call.treedef, call.own(call.values))
         second = tree.unflatten(call.treedef, call.own(call.laplacians()))
@@ -696,7 +697,7 @@ class _Call:
             for value, tower in zip(self.values, self.towers, strict=True)
         ]
 
-    def jacobian(self) -> Any:
+    def jacobian(self) -> Array:
         """The Jacobian, trees of results over trees of arguments."""
         built = []
         for value, tower in zip(self.values, self.towers, strict=True):

@@ -118,7 +118,7 @@ def linear_operator(
     from scipy.sparse.linalg import LinearOperator
 
     def product(function: Any, given: Layout, result: Layout) -> Callable[[Any], Any]:
-        def times(matrix: Any) -> Any:
+        def times(matrix: Array) -> Any:
             matrix = np.asarray(matrix)
             is_vector = matrix.ndim == 1 or matrix.shape == (given.size,)
             block = matrix.reshape(given.size, -1)
@@ -131,7 +131,7 @@ def linear_operator(
         return times
 
     def adjoint_of_complex(function: Any) -> Callable[[Any], Any]:
-        def times(matrix: Any) -> Any:
+        def times(matrix: Array) -> Any:
             return np.conj(function(np.conj(matrix)))
 
         return times

@@ -28,6 +28,7 @@ import numpy as np
 
 from functrans.core.dispatch import aval_of, bind, dtype_of, shape_of
 from functrans.core.primitive import Primitive
+from functrans.core.values import Array
 from functrans.passes.cotangents import zeros
 from functrans.primitives import elementwise as ew
 from functrans.primitives.special import functions as sf
@@ -174,7 +175,7 @@ def elementwise_series(
     shape, dtype = shape_of(out), dtype_of(out)
     own = rule
 
-    def fitted(k: int, wanted: int) -> Any:
+    def fitted(k: int, wanted: int) -> Array | None:
         coefficient = own(k, wanted)
         return None if coefficient is None else broadcast_to(cast(coefficient, dtype), shape)
 

@@ -108,7 +108,7 @@ def _word(*words: str) -> Kind:
     return problem
 
 
-def _pair(value: Any, eqn: Equation) -> str:
+def _pair(value: tuple[Any, ...], eqn: Equation) -> str:
     return _integers(0)(value, eqn) or ("" if len(value) == 2 else "is no pair")
 
 

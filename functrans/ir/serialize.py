@@ -196,7 +196,7 @@ def reduce(jaxpr: Jaxpr) -> tuple[Any, ...]:
     """What ``Jaxpr.__reduce__`` returns."""
     strays: list[Any] = []
 
-    def stray(value: object) -> Any:
+    def stray(value: object) -> dict[str, Any]:
         strays.append(value)
         return {"object": len(strays) - 1}
 

@@ -39,7 +39,7 @@ class Table:
     def __init__(self) -> None:
         self.number: dict[Any, int] = {}
 
-    def __call__(self, key: Any) -> int:
+    def __call__(self, key: object) -> int:
         """The number of a value."""
         return self.number.setdefault(key, len(self.number))
 

@@ -17,12 +17,13 @@ import numpy as np
 from functrans.compiler.execution import execution_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import current_config
+from functrans.core.values import Array
 from functrans.passes.programs import hoist
 from functrans.passes.staging import may_change
 from functrans.rerolling.rewrite import reroll
 
 
-def in_order(value: Any) -> Any:
+def in_order(value: Array) -> Array:
     """A captured array that nobody can change, laid out as machine code reads it."""
     if type(value) is np.ndarray and not may_change(value):
         ordered = np.asarray(value, order="C")  # ascontiguousarray makes 0-d arrays 1-d

@@ -71,7 +71,7 @@ class Described(ABC):
         """
         return self.lower(*args, **kwargs).jaxpr.cost()
 
-    def lower(self, *args: Any, **kwargs: float) -> Lowered | LoweredStep:
+    def lower(self, *args: object, **kwargs: float) -> Lowered | LoweredStep:
         """Stage the function for arguments like these, without running it.
 
         Args:

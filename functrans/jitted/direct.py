@@ -8,13 +8,14 @@ Layer: ``jitted``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from functrans import pytrees as tree
+from functrans.core.values import Array
 from functrans.passes.staging import may_change
 
 
@@ -36,7 +37,7 @@ class Direct:
     result: Any
 
 
-def direct_call(program: Any, treedef: Any, static: Hashable) -> Direct | None:
+def direct_call(program: Any, treedef: object, static: Hashable) -> Direct | None:
     """The machine code of a program, where it needs nothing around it."""
     native = program.native
     if native is None or native.direct is None:
@@ -56,7 +57,7 @@ def _in_order(value: object) -> Any:
     return np.asarray(value, order="C") if is_array and not may_change(value) else value
 
 
-def structured(treedef: object, result: Any) -> Any:
+def structured(treedef: object, result: Sequence[Array]) -> Any:
     """What machine code returned, in the structure of the result."""
     if treedef is None:
         return result

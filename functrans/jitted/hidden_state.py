@@ -26,7 +26,7 @@ def global_generator() -> Any:
     return inner["pos"], int(inner["key"][0]), state["has_gauss"]  # the key changes as a whole
 
 
-def warn_of_draws(label: str, before: Any) -> None:
+def warn_of_draws(label: str, before: tuple[Any, ...]) -> None:
     """Warn if NumPy's global generator was used since its place was noted.
 
     Another thread may have used it, so that this is no error.

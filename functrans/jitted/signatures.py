@@ -218,7 +218,7 @@ def unwatched(settings: Config) -> Config | None:
     return None if settings == DEFAULT_CONFIG else settings
 
 
-def is_leaf(arg: Any) -> bool:
+def is_leaf(arg: object) -> bool:
     """Whether an argument is surely no container."""
     return type(arg) in _LEAF_TYPES or isinstance(arg, Tracer)
 

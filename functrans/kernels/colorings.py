@@ -13,7 +13,7 @@ Review 47 (2005).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -24,13 +24,13 @@ def column_coloring(carray: Callable[..., Any], njit: Callable[..., Any]) -> Cal
     """
 
     def kernel(
-        row_ptr_at: Any,
-        row_ind_at: Any,
-        col_ptr_at: Any,
-        col_ind_at: Any,
-        order_at: Any,
-        colors_at: Any,
-        mark_at: Any,
+        row_ptr_at: Sequence[Any],
+        row_ind_at: Sequence[Any],
+        col_ptr_at: Sequence[Any],
+        col_ind_at: Sequence[Any],
+        order_at: Sequence[Any],
+        colors_at: Sequence[Any],
+        mark_at: Sequence[Any],
         n_rows: int,
         n_cols: int,
         n_entries: int,
@@ -64,11 +64,11 @@ def star_coloring(carray: Callable[..., Any], njit: Callable[..., Any]) -> Calla
     """
 
     def kernel(
-        ptr_at: Any,
-        ind_at: Any,
-        order_at: Any,
-        colors_at: Any,
-        mark_at: Any,
+        ptr_at: Sequence[Any],
+        ind_at: Sequence[Any],
+        order_at: Sequence[Any],
+        colors_at: Sequence[Any],
+        mark_at: Sequence[Any],
         n: int,
         n_entries: int,
         n_order: int,
@@ -106,16 +106,16 @@ def incidence_order(carray: Callable[..., Any], njit: Callable[..., Any]) -> Cal
     """
 
     def kernel(
-        row_ptr_at: Any,
-        row_ind_at: Any,
-        col_ptr_at: Any,
-        col_ind_at: Any,
-        order_at: Any,
-        degree_at: Any,
-        head_at: Any,
-        after_at: Any,
-        before_at: Any,
-        seen_at: Any,
+        row_ptr_at: Sequence[Any],
+        row_ind_at: Sequence[Any],
+        col_ptr_at: Sequence[Any],
+        col_ind_at: Sequence[Any],
+        order_at: Sequence[Any],
+        degree_at: Sequence[Any],
+        head_at: Sequence[Any],
+        after_at: Sequence[Any],
+        before_at: Sequence[Any],
+        seen_at: Sequence[Any],
         n_rows: int,
         n_cols: int,
         n_entries: int,

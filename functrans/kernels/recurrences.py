@@ -16,7 +16,13 @@ def linear_recurrence(carray: Any, njit: object) -> Callable[..., None]:
     """``h[i] = a[i] h[i - 1] + b[i]``, products and sums rounded one by one."""
 
     def kernel(
-        a_at: Any, b_at: Any, out_at: Any, outer: int, length: int, inner: int, reverse: int
+        a_at: object,
+        b_at: object,
+        out_at: object,
+        outer: int,
+        length: int,
+        inner: int,
+        reverse: int,
     ) -> None:
         size = outer * length * inner
         a, b, out = carray(a_at, size), carray(b_at, size), carray(out_at, size)

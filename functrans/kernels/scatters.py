@@ -17,10 +17,10 @@ def _scatter(carray: Any, combine: Callable[[Any, Any], Any]) -> Callable[..., N
     """``out[places[i] + offsets[j]]`` combined with ``v[i, j]``, one after the other."""
 
     def kernel(
-        out_at: Any,
-        v_at: Any,
-        places_at: Any,
-        offsets_at: Any,
+        out_at: object,
+        v_at: object,
+        places_at: object,
+        offsets_at: object,
         size: int,
         count: int,
         width: int,
@@ -38,12 +38,12 @@ def _scatter(carray: Any, combine: Callable[[Any, Any], Any]) -> Callable[..., N
     return kernel
 
 
-def scatter_add(carray: Any, njit: Any) -> Callable[..., None]:
+def scatter_add(carray: object, njit: Any) -> Callable[..., None]:
     """The kernel of ``np.add.at``."""
     return _scatter(carray, njit(lambda x, y: x + y))
 
 
-def scatter_multiply(carray: Any, njit: Any) -> Callable[..., None]:
+def scatter_multiply(carray: object, njit: Any) -> Callable[..., None]:
     """The kernel of ``np.multiply.at``."""
     return _scatter(carray, njit(lambda x, y: x * y))
 
@@ -55,7 +55,12 @@ def neighbour_writes(carray: Any, njit: object) -> Callable[..., None]:
     """
 
     def kernel(
-        places_at: Any, latest_at: Any, before_at: Any, after_at: Any, count: int, extent: int
+        places_at: object,
+        latest_at: object,
+        before_at: object,
+        after_at: object,
+        count: int,
+        extent: int,
     ) -> None:
         places, latest = carray(places_at, count), carray(latest_at, extent)
         before, after = carray(before_at, count), carray(after_at, count)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans.core.dispatch import shape_of
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.numpy import flip
 from functrans.numpy.common import as_array
@@ -63,7 +64,7 @@ def dot_general(
     dimension_numbers: Any,
     precision: object = None,
     preferred_element_type: object = None,
-) -> Any:
+) -> Array:
     """Contract pairs of axes, keep pairs of batch axes.
 
     Args:
@@ -85,7 +86,7 @@ def dot_general(
     return _result(product, preferred_element_type)
 
 
-def batch_matmul(lhs: object, rhs: object, precision: object = None) -> Any:
+def batch_matmul(lhs: object, rhs: object, precision: object = None) -> Array:
     """Products of matrices, the other axes being those of a batch.
 
     Example:
@@ -164,7 +165,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: object = None,
     preferred_element_type: object = None,
-) -> Any:
+) -> Array:
     """Correlate over any number of spatial axes.
 
     Args:
@@ -211,7 +212,7 @@ def conv(
     padding: str,
     precision: object = None,
     preferred_element_type: object = None,
-) -> Any:
+) -> Array:
     """``conv_general_dilated`` without dilation, of batch, channels, space.
 
     Example:
@@ -225,14 +226,14 @@ def conv(
 
 def conv_with_general_padding(
     lhs: Any,
-    rhs: Any,
+    rhs: object,
     window_strides: Sequence[int],
     padding: Any,
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
     precision: object = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """``conv_general_dilated`` of batch, channels, space.
 
     Example:
@@ -257,7 +258,7 @@ def conv_transpose(
     transpose_kernel: bool = False,
     precision: object = None,
     preferred_element_type: object = None,
-) -> Any:
+) -> Array:
     """Convolution whose strides spread the operand: the transpose of a strided one.
 
     Args:

@@ -13,6 +13,7 @@ import enum
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array, Operand
@@ -31,7 +32,7 @@ class RoundingMethod(enum.Enum):
     TO_NEAREST_EVEN = 1
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest integer; halves away from zero, or to even numbers.
 
     Example:
@@ -48,7 +49,7 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return ew.where(is_half, ew.add(whole, ew.sign(x)), whole)
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x: ArrayLike, y: ArrayLike) -> Array:
     """The quotient; of integers rounded towards zero.
 
     Example:
@@ -64,7 +65,7 @@ def div(x: Any, y: Any) -> Any:
     return np.floor_divide(np.subtract(a, np.fmod(a, b)), b)
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: ArrayLike) -> Array:
     """``1 / sqrt(x)``.
 
     Example:
@@ -74,7 +75,7 @@ def rsqrt(x: Any) -> Any:
     return np.reciprocal(np.sqrt(inexact(as_operand(x))))
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """``x`` to the power of an integer, which is not traced.
 
     Example:
@@ -84,7 +85,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return np.power(as_operand(x), y)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:  # JAX's names
+def clamp(min: object, x: ArrayLike, max: Any) -> Array:  # JAX's names
     """``x`` limited to an interval.
 
     Example:
@@ -94,7 +95,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:  # JAX's names
     return np.clip(as_array(x), as_operand(min), as_operand(max))
 
 
-def complex(x: Any, y: Any) -> Any:
+def complex(x: Any, y: Any) -> Array:
     """The complex number of a real and an imaginary part.
 
     Example:
@@ -112,7 +113,7 @@ def _pair(x: Operand, y: Array) -> tuple[Any, Any]:
     return broadcast_to(cast(a, dtype), shape), broadcast_to(cast(b, dtype), shape)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """Bits shifted right, zeros moving in.
 
     Example:
@@ -125,7 +126,7 @@ def shift_right_logical(x: Any, y: Any) -> Any:
     return cast(ew.right_shift(cast(x, unsigned), cast(as_operand(y), unsigned)), dtype)[()]
 
 
-def population_count(x: Any) -> Any:
+def population_count(x: ArrayLike) -> Array:
     """How many bits are 1; negative numbers are taken as two's complements.
 
     Example:

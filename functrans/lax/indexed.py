@@ -261,7 +261,7 @@ scatter_min = _scattering("scatter_min", "minimum", "of which the smaller elemen
 scatter_max = _scattering("scatter_max", "maximum", "of which the larger elements are taken")
 
 
-def index_take(src: object, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: object, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """Elements at index arrays of axes.
 
     Example:

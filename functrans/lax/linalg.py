@@ -25,7 +25,7 @@ def _symmetrized(x: Operand) -> Array:
     return (x + adjoint(x)) * dtype_of(x).type(0.5)
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     """Lower Cholesky factors of positive definite matrices.
 
     Args:
@@ -90,7 +90,7 @@ def triangular_solve(
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """Solve ``x @ op(a) = b``, or ``op(a) @ x = b``, where one triangle of ``a`` is read.
 
     Args:

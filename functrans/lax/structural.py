@@ -15,9 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.core.dispatch import dtype_of, shape_of
-from functrans.core.values import Operand
+from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
 from functrans.numpy import flip
 from functrans.numpy import split as _split
@@ -31,7 +32,7 @@ from functrans.primitives.structural import cast, normalize_axis
 # making -------------------------------------------------------------------------------------------
 
 
-def full(shape: Any, fill_value: object, dtype: Any = None) -> Any:
+def full(shape: Any, fill_value: object, dtype: DTypeLike | None = None) -> Any:
     """An array of one value.
 
     Example:
@@ -43,7 +44,7 @@ def full(shape: Any, fill_value: object, dtype: Any = None) -> Any:
     return structural.broadcast_to(fresh(value), tuple(map(operator.index, shape)))
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike | None, size: int) -> Array:
     """The numbers from 0 on.
 
     Example:
@@ -53,7 +54,7 @@ def iota(dtype: Any, size: int) -> Any:
     return np.arange(operator.index(size)).astype(dtype)
 
 
-def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
+def broadcasted_iota(dtype: DTypeLike | None, shape: Sequence[int], dimension: int) -> Array:
     """Each element's position along one axis.
 
     Example:
@@ -67,7 +68,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Any:
 # shapes and dtypes --------------------------------------------------------------------------------
 
 
-def dtype(x: Any) -> np.dtype:
+def dtype(x: ArrayLike) -> np.dtype:
     """The dtype of an array or number.
 
     Example:
@@ -77,7 +78,7 @@ def dtype(x: Any) -> np.dtype:
     return dtype_of(as_operand(x))
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: object, new_dtype: Any) -> Array:
     """The array in another dtype.
 
     Example:
@@ -87,7 +88,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return cast(as_array(operand), np.dtype(new_dtype))
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: object, new_dtype: Any) -> Array:
     """The array's bits read as another dtype of the same size.
 
     Example:
@@ -110,7 +111,7 @@ def reshape(operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | 
     return x.reshape(tuple(new_sizes))
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
     """New axes of extent 1 at places of the result.
 
     Example:
@@ -123,7 +124,7 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
     )
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Without axes of extent 1.
 
     Example:
@@ -133,7 +134,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return _squeeze(as_array(array), tuple(dimensions))
 
 
-def collapse(operand: object, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: object, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """Neighbouring axes joined to one.
 
     Example:
@@ -159,7 +160,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
     return _transpose(as_array(operand), tuple(permutation))
 
 
-def rev(operand: object, dimensions: Sequence[int]) -> Any:
+def rev(operand: object, dimensions: Sequence[int]) -> Array:
     """Axes turned round.
 
     Example:
@@ -169,7 +170,7 @@ def rev(operand: object, dimensions: Sequence[int]) -> Any:
     return flip(as_array(operand), tuple(dimensions))
 
 
-def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
+def broadcast(operand: object, sizes: Sequence[int]) -> Array:
     """New axes in front, along which the array is repeated.
 
     Example:
@@ -182,7 +183,7 @@ def broadcast(operand: Any, sizes: Sequence[int]) -> Any:
 
 def broadcast_in_dim(
     operand: object, shape: Sequence[int], broadcast_dimensions: Sequence[int]
-) -> Any:
+) -> Array:
     """The array in a larger shape; ``broadcast_dimensions`` says where its axes go.
 
     Raises:
@@ -285,7 +286,7 @@ def slice_in_dim(
     limit_index: int | None,
     stride: int = 1,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """A part along one axis.
 
     Example:
@@ -297,7 +298,7 @@ def slice_in_dim(
     return x[(slice_of(None),) * k + (slice_of(start_index, limit_index, stride),)]
 
 
-def index_in_dim(operand: object, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: object, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The elements at one position of an axis.
 
     Example:
@@ -309,7 +310,7 @@ def index_in_dim(operand: object, index: int, axis: int = 0, keepdims: bool = Tr
 
 def dynamic_slice_in_dim(
     operand: object, start_index: object, slice_size: int, axis: int = 0
-) -> Any:
+) -> Array:
     """A window along one axis, whose start may be traced; see ``dynamic_slice``.
 
     Example:
@@ -325,7 +326,7 @@ def dynamic_slice_in_dim(
 
 def dynamic_index_in_dim(
     operand: object, index: object, axis: int = 0, keepdims: bool = True
-) -> Any:
+) -> Array:
     """The elements at one position of an axis, which may be traced.
 
     Example:
@@ -338,7 +339,7 @@ def dynamic_index_in_dim(
 
 def dynamic_update_slice_in_dim(
     operand: object, update: object, start_index: object, axis: int
-) -> Any:
+) -> Array:
     """The array with a window along one axis overwritten.
 
     Example:
@@ -350,7 +351,7 @@ def dynamic_update_slice_in_dim(
     return dynamic_update_slice(x, as_array(update), _starts(len(shape_of(x)), k, start_index))
 
 
-def dynamic_update_index_in_dim(operand: object, update: object, index: object, axis: int) -> Any:
+def dynamic_update_index_in_dim(operand: object, update: object, index: object, axis: int) -> Array:
     """The array with the elements at one position of an axis overwritten.
 
     Example:
@@ -438,7 +439,7 @@ def _axes(axes: Sequence[int], ndim: int) -> tuple[int, ...]:
     return tuple([normalize_axis(axis, ndim, "axis") for axis in axes])
 
 
-def _reducing(name: str, function: Any, words: str) -> Callable[..., Any]:
+def _reducing(name: str, function: Callable[..., Any], words: str) -> Callable[..., Any]:
     def reduce(operand: object, axes: Sequence[int]) -> Any:
         x = as_array(operand)
         return function(x, _axes(axes, len(shape_of(x))))
@@ -454,7 +455,9 @@ _NUMPY_NAMES = {
 }  # fmt: skip
 
 
-def _bitwise(of_booleans: Any, of_integers: Any) -> Callable[..., Any]:
+def _bitwise(
+    of_booleans: Callable[..., Any], of_integers: Callable[..., Any]
+) -> Callable[..., Any]:
     def function(x: Operand, axes: tuple[int, ...]) -> Any:
         return (of_booleans if dtype_of(x).kind == "b" else of_integers)(x, axes)
 
@@ -474,7 +477,7 @@ reduce_or = _reducing(
 reduce_xor = _reducing("reduce_xor", reduction.reduce_bitwise_xor, "Exclusive disjunction")
 
 
-def _running(name: str, function: Any, words: str) -> Callable[..., Any]:
+def _running(name: str, function: Callable[..., Any], words: str) -> Callable[..., Any]:
     def running(operand: object, axis: int = 0, reverse: bool = False) -> Any:
         x = as_array(operand)
         return function(x, normalize_axis(axis, len(shape_of(x)), "axis"), reverse)

@@ -17,6 +17,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.lax.structural import pad
 from functrans.numpy.common import as_array
 from functrans.primitives import movement
@@ -28,7 +29,7 @@ def reduce(
     init_values: object,
     computation: Callable[..., Any],
     dimensions: Sequence[int],
-) -> Any:
+) -> Array:
     """Combine the elements of axes by an associative function.
 
     Args:
@@ -81,7 +82,7 @@ def reduce_window(
     padding: str | Sequence[tuple[int, int]],
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
-) -> Any:
+) -> Array:
     """Combine the elements of every window by an associative function.
 
     Args:

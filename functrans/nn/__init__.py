@@ -105,7 +105,7 @@ def relu6(x: ArrayLike) -> Array:
     return ew.clip(sf.relu(_real("relu6", x)), 0, 6)
 
 
-def leaky_relu(x: Any, negative_slope: object = 1e-2) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: object = 1e-2) -> Array:
     """``x`` above 0, ``negative_slope * x`` elsewhere.
 
     Args:
@@ -120,7 +120,7 @@ def leaky_relu(x: Any, negative_slope: object = 1e-2) -> Any:
     return _number(activations.leaky_relu(x, slope))
 
 
-def elu(x: Any, alpha: object = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: object = 1.0) -> Array:
     """``x`` above 0, ``alpha * (exp(x) - 1)`` elsewhere.
 
     Args:
@@ -137,7 +137,7 @@ def elu(x: Any, alpha: object = 1.0) -> Any:
     return _number(activations.elu(x, alpha, 1.0, 1.0))
 
 
-def celu(x: Any, alpha: object = 1.0) -> Any:
+def celu(x: Any, alpha: object = 1.0) -> Array:
     """``x`` above 0, ``alpha * (exp(x / alpha) - 1)`` elsewhere; the slope is continuous.
 
     Args:
@@ -221,7 +221,7 @@ def sigmoid(x: ArrayLike) -> Array:
     return sf.sigmoid(as_operand(x))
 
 
-def log_sigmoid(x: ArrayLike) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """``log(sigmoid(x))``, which is ``-softplus(-x)``.
 
     Example:
@@ -442,7 +442,7 @@ def standardize(
     variance: Any = None,
     epsilon: object = 1e-5,
     where: Any = None,
-) -> Any:
+) -> Array:
     """Shift and scale to mean 0 and variance 1 over axes.
 
     Args:
@@ -506,13 +506,13 @@ def one_hot(
 
 
 def logsumexp(
-    a: Any,
+    a: ArrayLike,
     axis: Any = None,
     b: Any = None,
     keepdims: bool = False,
     return_sign: bool = False,
     where: Any = None,
-) -> Any:
+) -> Array:
     """Logarithm of the sum of exponentials, as ``functrans.scipy.special.logsumexp``.
 
     Args:
@@ -532,7 +532,7 @@ def logsumexp(
     return functrans_logsumexp(a, axis, b, keepdims, return_sign)
 
 
-def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def logmeanexp(x: ArrayLike, axis: Any = None, where: Any = None, keepdims: bool = False) -> Array:
     """Logarithm of the mean of exponentials.
 
     Args:
@@ -555,7 +555,7 @@ def logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fal
     return total - ew.log(cast(counted, dtype_of(total)))
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: ArrayLike) -> Array:
     """The hyperbolic tangent.
 
     Example:
@@ -565,7 +565,7 @@ def tanh(x: Any) -> Any:
     return ew.tanh(_floating("tanh", x))
 
 
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: Any) -> Array:
     """0 below -1, ``x`` above 1, and ``(x + 1)**2 / 4`` between.
 
     Example:
@@ -577,7 +577,7 @@ def sparse_plus(x: Any) -> Any:
     return _number(ew.where(x >= 1.0, x, half * half))
 
 
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """The derivative of :func:`sparse_plus`: ``(x + 1) / 2`` limited to ``[0, 1]``.
 
     Example:
@@ -588,11 +588,11 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: object,
+    key: object,
+    value: object,
+    bias: object = None,
+    mask: object = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.namespaces import listing as _listing
 from functrans.primitives.structural import moveaxis, reshape
@@ -29,7 +30,7 @@ Initializer = Callable[..., Any]
 Axes = int | Sequence[int]
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = float) -> Any:
+def zeros(key: Any, shape: Sequence[int], dtype: DTypeLike | None = float) -> Any:
     """Zeros.
 
     Example:
@@ -40,7 +41,7 @@ def zeros(key: Any, shape: Sequence[int], dtype: Any = float) -> Any:
     return np.zeros(tuple(shape), dtype)
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = float) -> Any:
+def ones(key: object, shape: Sequence[int], dtype: DTypeLike | None = float) -> Any:
     """Ones.
 
     Example:
@@ -60,7 +61,7 @@ def constant(value: Any, dtype: Any = float) -> Initializer:
       array([3., 3.])
     """
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: object = dtype) -> Any:
         return np.full(tuple(shape), value, dtype)
 
     return init
@@ -75,7 +76,7 @@ def normal(stddev: Any = 1e-2, dtype: Any = float) -> Initializer:
       (2,)
     """
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Any:
+    def init(key: object, shape: Sequence[int], dtype: Any = dtype) -> Any:
         return random_normal(key, tuple(shape), dtype) * np.dtype(dtype).type(stddev)
 
     return init
@@ -92,7 +93,7 @@ def truncated_normal(
       True
     """
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: DTypeLike | None = dtype) -> Any:
         numbers = random_truncated_normal(key, lower, upper, tuple(shape), dtype)
         return numbers * np.dtype(dtype).type(stddev)
 
@@ -138,7 +139,7 @@ def variance_scaling(
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = float,
+    dtype: DTypeLike | None = float,
 ) -> Initializer:
     """Random numbers of variance ``scale / n``.
 
@@ -161,7 +162,7 @@ def variance_scaling(
       True
     """
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Any:
+    def init(key: object, shape: Sequence[int], dtype: DTypeLike | None = dtype) -> Any:
         if len(shape) < 2:
             raise ValueError(
                 f"an initializer that scales needs axes of inputs and outputs, got shape "
@@ -194,7 +195,10 @@ def variance_scaling(
 def _scaled(scale: float, mode: str, distribution: str, name: str) -> Callable[..., Initializer]:
     @functools.wraps(variance_scaling)
     def make(
-        in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = float
+        in_axis: Axes = -2,
+        out_axis: Axes = -1,
+        batch_axis: Axes = (),
+        dtype: DTypeLike | None = float,
     ) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
@@ -220,7 +224,7 @@ xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
-def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = float) -> Initializer:
+def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: object = float) -> Initializer:
     """Matrices with orthogonal rows or columns, whichever are fewer, times ``scale``.
 
     Args:

@@ -77,7 +77,7 @@ def reversed_view(x: ArrayLike, axes: Axes) -> Array:
 
 
 @implements(np.flip)
-def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+def flip(m: Any, axis: int | Sequence[int] | None = None) -> Array:
     """Reverse the order along axes; a view, or a number of an array without axes."""
     x = as_array(m)
     axes = listed_axes(axis, len(shape_of(x)))
@@ -104,7 +104,7 @@ def _flipped(m: ArrayLike, axis: int) -> Array:
 
 
 @implements(np.rot90)
-def rot90(m: ArrayLike, k: int = 1, axes: Any = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: Any = (0, 1)) -> Array:
     """Rotate by quarter turns in the plane of two axes; a view."""
     x = as_array(m)
     ndim = len(shape_of(x))

@@ -285,7 +285,7 @@ def read_only_view(base: ArrayLike, out: Array | None, read: Callable[[Any], Any
     if out is base and isinstance(base, Tracer):
         out = fresh(base)
 
-    def write(base: Any, new: Any) -> Any:
+    def write(base: Any, new: object) -> Any:
         raise ValueError(
             f"assignment destination is read-only{here()}: the array is a view with repeated or "
             "derived elements; write to a copy (np.array(x, like=x)) or to the array itself"

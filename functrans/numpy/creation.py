@@ -47,7 +47,7 @@ from functrans.primitives.structural import cast, normalize_axis
 @implements(np.array)
 def array(
     object: Array,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     copy: bool = True,
     order: str = "K",
@@ -78,9 +78,9 @@ def array(
 def asarray(
     a: Any,
     dtype: DTypeLike | None = None,
-    order: Any = None,
+    order: object = None,
     *,
-    device: Any = None,
+    device: object = None,
     copy: Any = None,
     like: ArrayLike | None = None,
 ) -> Any:
@@ -145,7 +145,7 @@ def full(
     dtype: DTypeLike | None = None,
     order: str = "C",
     *,
-    device: Any = None,
+    device: object = None,
     like: ArrayLike | None = None,
 ) -> Any:
     """An array of one value, which may be traced."""
@@ -172,7 +172,7 @@ def full_like(
     subok: bool = True,
     shape: Any = None,
     *,
-    device: Any = None,
+    device: object = None,
 ) -> Array:
     """An array of one value with the shape and dtype of another."""
     extents, kind = _like(a, dtype, shape)
@@ -184,13 +184,13 @@ def full_like(
 
 @implements(np.zeros_like)
 def zeros_like(
-    a: Any,
+    a: ArrayLike,
     dtype: DTypeLike | None = None,
     order: str = "K",
     subok: bool = True,
     shape: Any = None,
     *,
-    device: Any = None,
+    device: object = None,
 ) -> Any:
     """Zeros with the shape and dtype of another array."""
     return lifted(np.zeros(*_like(a, dtype, shape)), a)
@@ -204,8 +204,8 @@ def ones_like(
     subok: bool = True,
     shape: ArrayLike | None = None,
     *,
-    device: Any = None,
-) -> Any:
+    device: object = None,
+) -> Array:
     """Ones with the shape and dtype of another array."""
     return lifted(np.ones(*_like(a, dtype, shape)), a)
 
@@ -219,13 +219,13 @@ def empty_like(
     subok: bool = True,
     shape: Any = None,
     *,
-    device: Any = None,
+    device: object = None,
 ) -> Any:
     """An array to be filled, with the shape and dtype of another; it begins as zeros."""
     return lifted(np.zeros(*_like(prototype, dtype, shape)), prototype)
 
 
-def _plain(numpy_function: Callable[..., Any]) -> Any:
+def _plain(numpy_function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of plain arguments, whose result ``like=`` makes one to write traced values to."""
 
     def function(*args: object, like: object = None, **kwargs: object) -> Any:
@@ -293,11 +293,11 @@ def identity(n: Any, dtype: Any = None, *, like: Any = None) -> Any:
 def tri(
     N: int,  # NumPy's name
     M: int | None = None,  # NumPy's name
-    k: Any = 0,
-    dtype: Any = float,
+    k: ArrayLike = 0,
+    dtype: DTypeLike | None = float,
     *,
     like: Array | None = None,
-) -> Any:
+) -> Array:
     """Ones on and below the diagonal ``k``, which may be traced, and zeros."""
     if not is_known(k):
         return cast(ew.less_equal(diagonal_distance(N, M, k), 0), dtype)
@@ -330,7 +330,7 @@ def arange(
     step: ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     *,
-    device: Any = None,
+    device: object = None,
     like: ArrayLike | None = None,
 ) -> Any:
     """Values at equal distances; traced bounds need values, which give the length."""
@@ -357,7 +357,7 @@ def linspace(
     dtype: DTypeLike | None = None,
     axis: int | Sequence[int] | None = 0,
     *,
-    device: Any = None,
+    device: object = None,
 ) -> Any:
     """Numbers at equal distances between bounds, which may be arrays."""
     n = operator.index(num)

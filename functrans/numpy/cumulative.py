@@ -65,7 +65,7 @@ def cumsum(
     axis: int | Sequence[int] | None = None,
     dtype: DTypeLike | None = None,
     out: Array | None = None,
-) -> Any:
+) -> Array:
     """Sums of all prefixes along an axis."""
     return accumulated("cumsum", cum.cumsum, a, axis, dtype, out)
 
@@ -156,7 +156,7 @@ def cumulative_prod(
     x: ArrayLike,
     /,
     *,
-    axis: Any = None,
+    axis: int | Sequence[int] | None = None,
     dtype: DTypeLike | None = None,
     out: Array | None = None,
     include_initial: bool = False,
@@ -261,7 +261,7 @@ def _spacings(varargs: tuple[Any, ...], axes: tuple[int, ...], shape: tuple[int,
     return spacings
 
 
-def _derivative(f: ArrayLike, h: Array, axis: int, edge_order: int) -> Any:
+def _derivative(f: ArrayLike, h: Array, axis: int, edge_order: int) -> Array:
     """Second-order differences inside, first- or second-order ones at the ends.
 
     For distances ``a`` before and ``b`` behind a point, Lagrange's interpolation gives the weights
@@ -307,7 +307,9 @@ def _derivative(f: ArrayLike, h: Array, axis: int, edge_order: int) -> Any:
 
 
 @implements(np.gradient)
-def gradient(f: ArrayLike, *varargs: Array, axis: Any = None, edge_order: int = 1) -> Any:
+def gradient(
+    f: ArrayLike, *varargs: Array, axis: int | Sequence[int] | None = None, edge_order: int = 1
+) -> Any:
     """Finite differences along axes, for uniform or given points."""
     x = inexact(as_array(f))
     shape = shape_of(x)

@@ -36,7 +36,7 @@ from functrans.primitives.structural import cast
 
 
 @implements(np.diagonal)
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     """The diagonal of the matrices in two axes; a read-only view."""
     x = as_array(a)
     if len(shape_of(x)) < 2:
@@ -91,13 +91,13 @@ def _rows(x: ArrayLike) -> Any:
 
 
 @implements(np.tril)
-def tril(m: ArrayLike, k: ArrayLike = 0) -> Any:
+def tril(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """Matrices with zeros above the diagonal ``k``, which may be traced."""
     return _triangle(m, k, creation.tril, ew.less_equal)
 
 
 @implements(np.triu)
-def triu(m: ArrayLike, k: ArrayLike = 0) -> Any:
+def triu(m: ArrayLike, k: ArrayLike = 0) -> Array:
     """Matrices with zeros below the diagonal ``k``, which may be traced."""
     return _triangle(m, k, creation.triu, ew.greater_equal)
 

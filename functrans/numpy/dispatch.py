@@ -77,7 +77,7 @@ def _has_own(own: frozenset[str], args: tuple[Any, ...], kwargs: Mapping[str, An
     return not own.isdisjoint(kwargs) or not own.isdisjoint(texts)
 
 
-def _plain_arrays(result: Array) -> Any:
+def _plain_arrays(result: Array) -> Array:
     """Results of the traced implementation as those of NumPy: arrays, also of no axes."""
     if isinstance(result, tuple):
         return tuple(map(_plain_arrays, result))
@@ -96,7 +96,7 @@ def lifted(value: Array, like: Any) -> Any:
     return (stack[-1] if stack else like._trace).lift(value)
 
 
-def store(name: str, out: object, result: object) -> Any:
+def store(name: str, out: object, result: object) -> Array:
     """Write a result to ``out=``."""
     (target,) = out if isinstance(out, tuple) else (out,)
     array = written(target)

@@ -84,7 +84,7 @@ def clip(
 
 
 @implements(np.round, np.around)
-def round(a: ArrayLike, decimals: int = 0, out: Array | None = None) -> Any:  # NumPy's name
+def round(a: ArrayLike, decimals: int = 0, out: Array | None = None) -> Array:  # NumPy's name
     """Round to a number of decimals, halves to even; the derivative is 0."""
     x = as_array(a)
     places = operator.index(decimals)
@@ -115,7 +115,7 @@ def fix(x: ArrayLike, out: Array | None = None) -> Array:
 
 
 @implements(np.real)
-def real(val: Any) -> Any:
+def real(val: Any) -> Array:
     """Real part; a view of a complex operand, a real operand itself."""
     x = as_array(val)
     return view(
@@ -127,7 +127,7 @@ def real(val: Any) -> Any:
 
 
 @implements(np.imag)
-def imag(val: Any) -> Any:
+def imag(val: Any) -> Array:
     """Imaginary part; a view of a complex operand, zeros for a real one."""
     x = as_array(val)
     if not complex_parts.is_complex(x):
@@ -141,7 +141,7 @@ def imag(val: Any) -> Any:
 
 
 @implements(np.angle)
-def angle(z: ArrayLike, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """Argument of complex numbers, in radians or degrees."""
     x = as_array(z)
     if complex_parts.is_complex(x):
@@ -250,7 +250,7 @@ def nan_to_num(
 
 
 @implements(np.unwrap)
-def unwrap(p: Array, discont: Any = None, axis: object = -1, *, period: Any = 2 * math.pi) -> Any:
+def unwrap(p: Array, discont: Any = None, axis: object = -1, *, period: Any = 2 * math.pi) -> Array:
     """Phases without jumps larger than half a period."""
     x = as_array(p)
     k = axis_of(axis, len(shape_of(x)))

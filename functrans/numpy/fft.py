@@ -36,7 +36,7 @@ from functrans.primitives.structural import cast, normalize_axis
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 
 
-def _scaled(y: Array, extents: Iterable[int], norm: str | None, *, inverse: bool) -> Any:
+def _scaled(y: Array, extents: Iterable[int], norm: str | None, *, inverse: bool) -> Array:
     """An unnormalized transform of axes of some extents, normalized."""
     if norm not in _SWAPPED:
         raise ValueError(
@@ -150,7 +150,7 @@ def _to_real(
 
 
 def _one_axis(
-    a: Any, n: int | None, axis: int, *, half: bool = False
+    a: ArrayLike, n: int | None, axis: int, *, half: bool = False
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Extent and axis of a one-dimensional transform."""
     (axis,) = axes = (normalize_axis(axis, len(shape_of(a)), "axis"),)
@@ -165,7 +165,7 @@ def fft(
     axis: int = -1,
     norm: str | None = None,
     out: Array | None = None,
-) -> Any:
+) -> Array:
     """Fourier transform along an axis, as ``numpy.fft.fft``."""
     a = as_array(a)
     return stored("fft.fft", _complex(a, *_one_axis(a, n, axis), norm, inverse=False), out)
@@ -191,7 +191,7 @@ def rfft(
     axis: int = -1,
     norm: str | None = None,
     out: Array | None = None,
-) -> Any:
+) -> Array:
     """Fourier transform of a real array along an axis, as ``numpy.fft.rfft``."""
     a = as_array(a)
     return stored("fft.rfft", _from_real(a, *_one_axis(a, n, axis), norm), out)
@@ -253,7 +253,7 @@ def fftn(
 @implements(np.fft.ifftn)
 def ifftn(
     a: ArrayLike,
-    s: Any = None,
+    s: ArrayLike | None = None,
     axes: int | Sequence[int] | None = None,
     norm: str | None = None,
     out: Array | None = None,
@@ -266,7 +266,7 @@ def ifftn(
 @implements(np.fft.rfftn)
 def rfftn(
     a: ArrayLike,
-    s: Any = None,
+    s: ArrayLike | None = None,
     axes: int | Sequence[int] | None = None,
     norm: str | None = None,
     out: Array | None = None,
@@ -344,7 +344,7 @@ def irfft2(
 # shifts -----------------------------------------------------------------------------------------
 
 
-def _shifted(x: ArrayLike, axes: Any, sign: int) -> Array:
+def _shifted(x: ArrayLike, axes: int | Sequence[int] | None, sign: int) -> Array:
     """Roll each axis by half of its extent."""
     x = as_array(x)
     shape = shape_of(x)
@@ -360,7 +360,7 @@ def _shifted(x: ArrayLike, axes: Any, sign: int) -> Array:
 
 
 @implements(np.fft.fftshift)
-def fftshift(x: ArrayLike, axes: Any = None) -> Array:
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move the zero frequency to the middle of axes, as ``numpy.fft.fftshift``."""
     return _shifted(x, axes, 1)
 

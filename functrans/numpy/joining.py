@@ -42,7 +42,7 @@ from functrans.primitives.structural import cast, normalize_axis
 # joining ----------------------------------------------------------------------------------------
 
 
-def _parts(arrays: Any, casting: str, dtype: DTypeLike | None) -> list[Any]:
+def _parts(arrays: object, casting: str, dtype: DTypeLike | None) -> list[Any]:
     """The arrays to join, in the dtype asked for."""
     parts = [as_array(x) for x in _sequence(arrays)]
     if not parts:
@@ -57,7 +57,7 @@ def _parts(arrays: Any, casting: str, dtype: DTypeLike | None) -> list[Any]:
     return parts
 
 
-def _sequence(arrays: Any) -> Any:
+def _sequence(arrays: Any) -> Sequence[Any]:
     """The arrays to join: a sequence of them, or the slices of one along its first axis."""
     return arrays if isinstance(arrays, (list, tuple)) else list(arrays)
 
@@ -160,7 +160,7 @@ def _largest_rank(arrays: ArrayLike) -> int:
     return len(shape_of(as_array(arrays)))
 
 
-def _join_blocks(arrays: Any, depth: int, ndim: int) -> Any:
+def _join_blocks(arrays: Any, depth: int, ndim: int) -> Array:
     if not depth:
         x = as_array(arrays)
         return structural.reshape(x, (1,) * (ndim - len(shape_of(x))) + shape_of(x))
@@ -170,7 +170,7 @@ def _join_blocks(arrays: Any, depth: int, ndim: int) -> Any:
 
 
 @implements(np.block)
-def block(arrays: ArrayLike) -> Any:
+def block(arrays: ArrayLike) -> Array:
     """An array of nested lists of blocks."""
     depth = _block_depth(arrays)
     out = _join_blocks(arrays, depth, max(depth, _largest_rank(arrays)))
@@ -209,7 +209,7 @@ def repeat(
     axis: int | Sequence[int] | None = None,
     *,
     total_repeat_length: int | None = None,
-) -> Any:
+) -> Array:
     """Each element, or each slice along an axis, repeated.
 
     With ``total_repeat_length`` the result has that extent, and ``repeats`` may be traced: what is
@@ -258,7 +258,7 @@ def _taken(x: ArrayLike, places: ArrayLike, axis: int) -> Any:
 
 
 @implements(np.delete)
-def delete(arr: ArrayLike, obj: object, axis: int | Sequence[int] | None = None) -> Any:
+def delete(arr: ArrayLike, obj: object, axis: int | Sequence[int] | None = None) -> Array:
     """An array without some of its slices along an axis; the position of one may be traced."""
     x = as_array(arr)
     if axis is None:
@@ -284,7 +284,9 @@ def _counted(position: Any, n: int) -> Array:
 
 
 @implements(np.insert)
-def insert(arr: ArrayLike, obj: ArrayLike, values: ArrayLike, axis: Any = None) -> Any:
+def insert(
+    arr: ArrayLike, obj: ArrayLike, values: ArrayLike, axis: int | Sequence[int] | None = None
+) -> Array:
     """An array with values inserted before positions along an axis; one position may be traced."""
     x, new = as_array(arr), as_array(values)
     if axis is None:

@@ -72,7 +72,7 @@ SlogdetResult = type(np.linalg.slogdet(_ONE))
 
 
 @implements(np.linalg.solve)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Any:
     """Solve ``a @ x = b``; the LU factors serve all derivatives."""
     a, b = floating("solve", a, b)
     check_square("solve", a)
@@ -106,7 +106,7 @@ def solve(a: Any, b: Any) -> Any:
 
 
 @implements(np.linalg.inv)
-def inv(a: ArrayLike) -> Any:
+def inv(a: ArrayLike) -> Array:
     """Inverses of square matrices."""
     (a,) = floating("inv", a)
     check_square("inv", a)
@@ -319,7 +319,7 @@ def eigvals(a: ArrayLike) -> Array:
     return real(w) if _are_real(a, w) else w
 
 
-def _are_real(a: Any, w: Array) -> bool:
+def _are_real(a: ArrayLike, w: Array) -> bool:
     """Whether NumPy gives real eigenvalues of a real matrix; false where values are not known."""
     values = layout_of(w)
     return dtype_of(a).kind != "c" and values is not None and not values.imag.any()

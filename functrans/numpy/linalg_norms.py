@@ -120,7 +120,7 @@ def svd_values(name: str, a: ArrayLike, hermitian: bool) -> Array:
 # norms ------------------------------------------------------------------------------------------
 
 
-def abs_squared(x: Any) -> Any:
+def abs_squared(x: Any) -> Array:
     """``|x| ** 2``, real."""
     if dtype_of(x).kind != "c":
         return x * x
@@ -128,7 +128,7 @@ def abs_squared(x: Any) -> Any:
     return re * re + im * im
 
 
-def _largest(x: ArrayLike, axis: int) -> Any:
+def _largest(x: ArrayLike, axis: int) -> Array:
     """Maximum of what is not negative; 0 of nothing."""
     shape = shape_of(x)
     if shape[axis] == 0:
@@ -226,7 +226,7 @@ def norm(x: ArrayLike, ord: object = None, axis: object = None, keepdims: bool =
     return result
 
 
-def _parts(x: Any) -> tuple[Any, ...]:
+def _parts(x: ArrayLike) -> tuple[Any, ...]:
     return (real(x), imag(x)) if dtype_of(x).kind == "c" else (x,)
 
 

@@ -37,7 +37,7 @@ from functrans.primitives.structural import cast, moveaxis, normalize_axis, redu
 
 
 @implements(np.linalg.multi_dot)
-def multi_dot(arrays: Sequence[Any], *, out: Array | None = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, out: Array | None = None) -> Array:
     """Product of several matrices in the cheapest order; the first and last may be vectors."""
     factors = [as_array(x) for x in arrays]
     if len(factors) < 2:
@@ -138,7 +138,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 
 @implements(np.linalg.diagonal)
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Any:
     """Diagonals of matrices; a read-only view."""
     x = as_array(x)
     return read_only_view(x, _diagonal(x, offset), lambda base: _diagonal(base, offset))

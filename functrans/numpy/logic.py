@@ -47,7 +47,7 @@ def isclose(
     rtol: ArrayLike = 1e-05,
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
-) -> Any:
+) -> Array:
     """Whether elements are equal within a tolerance."""
     x, y = as_operand(a), as_operand(b)
     y = inexact(as_array(y)) if dtype_of(y).kind in "biu" else y  # differences of integers wrap
@@ -162,7 +162,7 @@ def result_type(*arrays_and_dtypes: Any) -> np.dtype:
 
 
 @implements(np.common_type)
-def common_type(*arrays: ArrayLike) -> Any:
+def common_type(*arrays: ArrayLike) -> type:
     """The floating or complex scalar type that all arrays fit in."""
     return np.common_type(*[np.empty(0, dtype_of(as_array(x))) for x in arrays])
 

@@ -110,7 +110,7 @@ def var(
     where: Any = NO_VALUE,
     mean: Any = NO_VALUE,
     correction: Any = NO_VALUE,
-) -> Any:
+) -> Array:
     """Variance over axes, real also for complex operands."""
     if correction is not NO_VALUE:
         if ddof != 0:

@@ -174,7 +174,7 @@ def _transpose(self: Any, *axes: int | Sequence[int] | None) -> Array:
     return shaping.transpose.traced(self, order)  # type: ignore[attr-defined]  # set by implements
 
 
-def _view(self: Any, dtype: DTypeLike | None = None, type: Any = None) -> Array:  # NumPy's name
+def _view(self: Any, dtype: DTypeLike | None = None, type: object = None) -> Array:  # NumPy's name
     """The same memory as another array."""
     if dtype is not None and np.dtype(dtype) != dtype_of(self):
         raise UnsupportedOperationError(
@@ -185,8 +185,8 @@ def _view(self: Any, dtype: DTypeLike | None = None, type: Any = None) -> Array:
 
 
 def _clip(
-    self: Any, min: object = None, max: object = None, out: Any = None, **options: Any
-) -> Any:
+    self: Any, min: object = None, max: object = None, out: Array | None = None, **options: Any
+) -> Array:
     """Limit values to an interval."""
     return elements.clip.traced(self, min, max, out, **options)  # type: ignore[attr-defined]  # set by implements
 
@@ -256,7 +256,7 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     return own if type(names) is dict else names.stand_in(own)  # what the module is in a twin
 
 
-def _to_device(self: Any, device: str, /, *, stream: Any = None) -> Array:
+def _to_device(self: Any, device: str, /, *, stream: object = None) -> Array:
     """The array itself: everything is on the CPU."""
     if device != "cpu":
         raise ValueError(f'Unsupported device "{device}". Only "cpu" is accepted.')

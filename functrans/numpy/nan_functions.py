@@ -69,7 +69,7 @@ def _extremum(
     function: Any,
     fill: float,
     a: ArrayLike,
-    axis: Any,
+    axis: object,
     out: Array | None,
     *options: object,
 ) -> Array:
@@ -108,7 +108,9 @@ def nanmin(
     return _extremum("nanmin", reductions.min, math.inf, a, axis, out, keepdims, initial, where)
 
 
-def _position(function: Any, fill: float, a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
+def _position(
+    function: Any, fill: float, a: Any, axis: Any, out: Array | None, keepdims: Any
+) -> Array:
     x, is_number = _split(a, fill)
     if is_number is not None and is_known(is_number):
         lanes = np.logical_not(value_of(is_number))
@@ -131,7 +133,11 @@ def nanargmax(
 
 @implements(np.nanargmin)
 def nanargmin(
-    a: ArrayLike, axis: Any = None, out: Array | None = None, *, keepdims: Any = NO_VALUE
+    a: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    out: Array | None = None,
+    *,
+    keepdims: Any = NO_VALUE,
 ) -> Array:
     """First position of the minimum of what is no NaN."""
     return _position(reductions.argmin, math.inf, a, axis, out, keepdims)

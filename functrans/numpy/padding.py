@@ -82,7 +82,7 @@ def _grown(x: ArrayLike, k: int, low: ArrayLike, high: ArrayLike, widths: tuple[
     return movement.concatenate(parts, k) if len(parts) > 1 else x
 
 
-def _repeated(x: ArrayLike, k: int, widths: tuple[int, int], mode: str) -> Any:
+def _repeated(x: ArrayLike, k: int, widths: tuple[int, int], mode: str) -> Array:
     """Margins that repeat elements: positions along the axis."""
     n = shape_of(x)[k]
     if not n:

@@ -148,7 +148,7 @@ def poly(seq_of_zeros: ArrayLike) -> Any:
 
 
 @implements(np.roots)
-def roots(p: ArrayLike) -> Any:
+def roots(p: ArrayLike) -> Array:
     """Roots of a polynomial, as eigenvalues of its companion matrix; zeros need values."""
     coefficients = _coefficients(p)
     if len(shape_of(coefficients)) != 1:

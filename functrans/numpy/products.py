@@ -10,6 +10,7 @@ Layer: ``numpy``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ def cross(
     axisa: ArrayLike = -1,
     axisb: ArrayLike = -1,
     axisc: ArrayLike = -1,
-    axis: Any = None,
+    axis: int | Sequence[int] | None = None,
 ) -> Array:
     """Cross product of vectors of three (or two) components."""
     if axis is not None:

@@ -113,7 +113,7 @@ def is_masked(where: Any) -> bool:
     return not (where is NO_VALUE or where is True or where is None)
 
 
-def is_plain(dtype: Any, out: Any, keepdims: Any, initial: Any, where: Any) -> bool:
+def is_plain(dtype: DTypeLike | None, out: Any, keepdims: Any, initial: Any, where: Any) -> bool:
     """Whether a reduction is called without options."""
     return (
         dtype is None
@@ -213,7 +213,7 @@ def ptp(
 
 @implements(np.any)
 def any(  # NumPy's name
-    a: Any,
+    a: ArrayLike,
     axis: int | Sequence[int] | None = None,
     out: Array | None = None,
     keepdims: Any = NO_VALUE,
@@ -244,7 +244,7 @@ def all(  # NumPy's name
 @implements(np.count_nonzero)
 def count_nonzero(
     a: ArrayLike, axis: int | Sequence[int] | None = None, *, keepdims: bool = False
-) -> Any:
+) -> Array:
     """Number of nonzero elements."""
     return reduced(
         "count_nonzero", cast(truth(a), np.int64), axis, None, keepdims, NO_VALUE, NO_VALUE,

@@ -45,16 +45,16 @@ def _widened(x: Any, is_outside: Test) -> Array:
     return cast(x, complex_parts.complex_dtype(dtype))
 
 
-def _floating(x: Any) -> Any:
+def _floating(x: ArrayLike) -> Any:
     """A real operand that becomes complex; half precision becomes double, as in NumPy."""
     return cast(x, np.float64) if dtype_of(x) == np.float16 else inexact(x)
 
 
-def _is_negative(x: Array) -> Any:
+def _is_negative(x: Array) -> Array:
     return x < 0
 
 
-def _is_beyond_one(x: Array) -> Any:
+def _is_beyond_one(x: Array) -> Array:
     return abs(x) > 1
 
 
@@ -89,7 +89,7 @@ def logn(n: ArrayLike, x: ArrayLike) -> Array:
 
 
 @implements(scimath.power)
-def power(x: Array, p: Any) -> Any:
+def power(x: Array, p: ArrayLike) -> Any:
     """Power; complex if an element of ``x`` is negative; negative ``p`` makes it floating."""
     exponent = as_array(p)
     if dtype_of(exponent).kind in "iu" and np.any(np.asarray(value_of(exponent)) < 0):
@@ -97,7 +97,7 @@ def power(x: Array, p: Any) -> Any:
     return np.power(_widened(x, _is_negative), exponent)
 
 
-def _parts(x: Any, inverse: Callable[[Any], Any], sign: int) -> Array:
+def _parts(x: ArrayLike, inverse: Callable[[Any], Any], sign: int) -> Array:
     """An inverse of a circular function at real numbers, which may be beyond 1.
 
     On the cut ``f(x) = f(+-1) + i sign arccosh |x|``. In complex arithmetic the derivative would

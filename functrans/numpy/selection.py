@@ -167,7 +167,7 @@ def take(
     mode: str | None = "raise",
     *,
     fill_value: Any = None,
-) -> Any:
+) -> Array:
     """Elements at integer positions along an axis, of the flattened array for ``None``.
 
     ``mode`` may also be ``"fill"``, which reads ``fill_value`` (NaN) out of bounds.
@@ -190,7 +190,7 @@ def _along_mode(mode: str | None) -> str:
 @implements(np.take_along_axis, own=("mode", "fill_value"))
 def take_along_axis(
     arr: Any, indices: ArrayLike, axis: Any = -1, *, mode: str | None = None, fill_value: Any = None
-) -> Any:
+) -> Array:
     """Elements at positions along an axis, given for each line apart.
 
     Args:
@@ -261,7 +261,7 @@ def extract(
 
 
 @implements(np.choose)
-def choose(a: ArrayLike, choices: Array, out: Array | None = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Array, out: Array | None = None, mode: str = "raise") -> Array:
     """Each element from the choice whose number an index array gives."""
     number = integers(a)
     options = [as_array(x) for x in choices]
@@ -273,7 +273,7 @@ def choose(a: ArrayLike, choices: Array, out: Array | None = None, mode: str = "
 
 
 @implements(np.select)
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+def select(condlist: Any, choicelist: Any, default: ArrayLike = 0) -> Array:
     """Each element from the first choice whose condition holds."""
     if len(condlist) != len(choicelist):
         raise ValueError("list of cases must be same length as list of conditions")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from functrans.primitives.sorting import argsort
 from functrans.primitives.structural import cast
 
 
-def _flat(a: ArrayLike) -> Any:
+def _flat(a: ArrayLike) -> Array:
     x = as_array(a)
     return structural.reshape(x, (math.prod(shape_of(x)),))
 
@@ -117,7 +118,11 @@ def _by_neighbours(elements: object, equal_nan: bool) -> tuple[Any, Any, np.ndar
 
 
 def _sized(
-    x: ArrayLike, axis: Any, size: int, fill_value: ArrayLike | None, equal_nan: bool
+    x: ArrayLike,
+    axis: int | Sequence[int] | None,
+    size: int,
+    fill_value: ArrayLike | None,
+    equal_nan: bool,
 ) -> tuple[Any, ...]:
     """So many unique elements, their first positions, the inverse, and counts."""
     shape = shape_of(x)
@@ -238,7 +243,7 @@ def isin(
     invert: bool = False,
     *,
     kind: Any = None,
-) -> Any:
+) -> Array:
     """Whether each element is among others."""
     x, others = as_array(element), _flat(test_elements)
     if is_readable(x) and is_readable(others):

@@ -154,7 +154,7 @@ def reshape(a: Any, /, shape: object, order: str = "C", *, copy: bool | None = N
 
 
 @implements(np.ravel)
-def ravel(a: Any, order: Any = "C") -> Any:
+def ravel(a: Any, order: Any = "C") -> Array:
     """The elements as a vector; a view where the operand is contiguous."""
     x = as_array(a)
     kind = order_of(x, order)

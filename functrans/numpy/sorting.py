@@ -96,8 +96,8 @@ def partition(
     kth: ArrayLike,
     axis: int | Sequence[int] | None = -1,
     kind: str = "introselect",
-    order: Any = None,
-) -> Any:
+    order: object = None,
+) -> Array:
     """Bring elements to where a sort would bring them, smaller ones before."""
     x, k = _lane_axis(as_array(a), axis, structural.normalize_axis)
     return prim.partition(x, _places(kth, shape_of(x)[k]), k)
@@ -109,7 +109,7 @@ def argpartition(
     kth: ArrayLike,
     axis: int | Sequence[int] | None = -1,
     kind: str = "introselect",
-    order: Any = None,
+    order: object = None,
 ) -> Array:
     """Positions that partition along an axis."""
     x, k = _lane_axis(_with_axis(a), axis)

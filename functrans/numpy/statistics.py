@@ -297,7 +297,7 @@ def _edges(x: Array, bins: Any, limits: Any, weights: Any = None) -> Any:
 @implements(np.histogram_bin_edges)
 def histogram_bin_edges(
     a: ArrayLike, bins: ArrayLike = 10, range: Any = None, weights: Any = None
-) -> Any:
+) -> Array:
     """Edges of the bins of a histogram."""
     return _edges(flat(as_array(a)), bins, range, weights)
 
@@ -386,7 +386,12 @@ def histogramdd(
 
 @implements(np.histogram2d)
 def histogram2d(
-    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+    x: Any,
+    y: ArrayLike,
+    bins: Any = 10,
+    range: Any = None,
+    density: object = None,
+    weights: Any = None,
 ) -> tuple[Any, Any, Any]:
     """Counts in the cells of a plane grid, and the edges along both axes."""
     if len(shape_of(as_array(x))) and shape_of(as_array(x)) != shape_of(as_array(y)):

@@ -156,7 +156,7 @@ def reduce(
     keepdims: bool = False,
     initial: Any = NO_VALUE,
     where: ArrayLike = True,
-) -> Any:
+) -> Array:
     """``ufunc.reduce``."""
     function = _function(ufunc)
     x = as_array(array)
@@ -195,7 +195,7 @@ def accumulate(
     axis: int | Sequence[int] | None = 0,
     dtype: DTypeLike | None = None,
     out: Array | None = None,
-) -> Any:
+) -> Array:
     """``ufunc.accumulate``; ``out`` is stored by the dispatch."""
     function = _function(ufunc)
     x = as_array(array)

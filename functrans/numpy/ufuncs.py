@@ -217,14 +217,14 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
 class Unary(Protocol):
     """A function of one array."""
 
-    def __call__(self, x: ArrayLike, /, *args: Any, **options: Any) -> Array:
+    def __call__(self, x: ArrayLike, /, *args: object, **options: object) -> Array:
         """The ufunc's result."""
 
 
 class Binary(Protocol):
     """A function of two arrays."""
 
-    def __call__(self, x1: ArrayLike, x2: ArrayLike, /, *args: Any, **options: Any) -> Array:
+    def __call__(self, x1: ArrayLike, x2: ArrayLike, /, *args: object, **options: object) -> Array:
         """The ufunc's result."""
 
 
@@ -260,7 +260,7 @@ def _binary(ufunc: np.ufunc) -> Binary:
     return _finished(function, ufunc)
 
 
-def _finished(function: Any, ufunc: np.ufunc) -> Any:
+def _finished(function: Any, ufunc: np.ufunc) -> Callable[..., Any]:
     """The function with NumPy's name and a pointer to its documentation."""
     function.__name__ = function.__qualname__ = ufunc.__name__
     function.__doc__ = f"``numpy.{ufunc.__name__}``; traced values give traced results."

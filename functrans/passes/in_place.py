@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.dispatch import Tracer
+from functrans.core.values import Array
 from functrans.passes.cotangents import add_cotangents, plain
 from functrans.passes.nodes import Node
 from functrans.primitives.slicing import slice_p
@@ -85,7 +86,7 @@ def pull_slice_in_place(
     return True
 
 
-def _sum_to_source(slot: Any, shape: tuple[int, ...], size: int | None) -> Any:
+def _sum_to_source(slot: Array, shape: tuple[int, ...], size: int | None) -> Any:
     """The cotangent of what was written to a slot, by undoing its broadcast."""
     if size is None:
         return sum_to_shape(slot, shape)

@@ -54,6 +54,7 @@ from functrans.core.primitive import (
 )
 from functrans.core.source import Captured, SourceLine, resolve
 from functrans.core.state import current_config
+from functrans.core.values import Array, Operand
 from functrans.errors import NonDifferentiableError
 from functrans.passes.cotangents import (
     zeros,
@@ -162,7 +163,7 @@ class LinearNode(Node):
     scope: str
 
 
-def input_node(value: Any) -> Node:
+def input_node(value: Operand) -> Node:
     """The node of an input of a traced function."""
     return Node(None, {}, None, (), shape_of(value), dtype_of(value), None)
 
@@ -187,7 +188,7 @@ def kept(value: Any) -> Any:
     return np.broadcast_to(value[own].copy("K"), value.shape)
 
 
-def detached(part: Any, whole: Any) -> Any:
+def detached(part: Array, whole: Array) -> Array:
     """A small part of a large array as an array of its own.
 
     As a view, a residual would keep the large array alive; and a loop that reads row i and writes
@@ -299,7 +300,7 @@ def is_jointly_linear(primitive: Primitive) -> bool:
     return primitive.jvp is linear or primitive is cast_p
 
 
-def _linear_constant(value: Any, keep: Callable[[Any], Any]) -> Any:
+def _linear_constant(value: Array | complex, keep: Callable[[Any], Any]) -> Any:
     """What a jointly linear equation keeps of a constant operand: its tangent, if it has one."""
     if type(value) in PYTHON_SCALARS:
         return type(value)(0) if isinstance(value, (float, complex)) else value
@@ -324,7 +325,7 @@ def line_of(node: Node) -> str:
     return f" (at {line})" if line is not None else ""
 
 
-def jvp_rule(node: Node) -> Any:
+def jvp_rule(node: Node) -> Callable[..., Any]:
     """The jvp rule of a node's primitive.
 
     Raises:
@@ -370,14 +371,14 @@ def fill(n: int, positions: Sequence[int], values: Sequence[Any]) -> list[Any]:
     return slots
 
 
-def batch_first(value: Any, dim: int | None, size: int) -> Any:
+def batch_first(value: Array, dim: int | None, size: int) -> Array:
     """A result with its batch axis in front."""
     if dim is None:
         return with_batch(value, size, aval_of(value))
     return moveaxis(value, dim, 0)
 
 
-def with_batch(value: Any, size: int, aval: Aval) -> Any:
+def with_batch(value: Array | complex, size: int, aval: Aval) -> Any:
     """A value broadcast to its aval with a batch axis in front (of the entries of a tape)."""
     if type(aval) is Tape:
         return tape_broadcast_to(value, (size, *entry_aval(aval).shape))

@@ -29,6 +29,7 @@ from functrans.core.caching import Recent, listed
 from functrans.core.dispatch import tracing
 from functrans.core.jaxpr import Jaxpr, Literal, Var
 from functrans.core.state import current_config
+from functrans.core.values import Array, Operand
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import Masked, plain, zeros
 from functrans.passes.dce import dce
@@ -327,7 +328,7 @@ def linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = Fals
         ordered = ordered_nodes([node for node in out_nodes if node is not None])
         residuals: dict[Var, Any] = {}
 
-        def note(value: Any) -> Any:
+        def note(value: Operand | None) -> Any:
             if type(value) is StagingTracer and value._trace is staging:
                 residuals.setdefault(value._var, value)
             return value
@@ -342,7 +343,7 @@ def linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = Fals
     def linear(*args: object) -> list[Any]:
         given = dict(zip(residuals, args[:k], strict=True))
 
-        def fill(value: Any) -> Any:
+        def fill(value: Operand | None) -> Any:
             if type(value) is StagingTracer and value._trace is staging:
                 return given[value._var]
             return value
@@ -391,7 +392,7 @@ def _without_idle_residuals(primal: Jaxpr, linear: Jaxpr, k: int, out_nonzero: F
     return Linearized(simplify(primal), linear, len(kept), out_nonzero)
 
 
-def map_saved(saved: Any, function: Callable[[Any], Any]) -> Any:
+def map_saved(saved: object, function: Callable[[Any], Any]) -> Any:
     """Apply a function to every value that a node saved."""
     if isinstance(saved, LinearProgram):
         return LinearProgram(
@@ -535,6 +536,6 @@ def batched_aval(aval: Aval, size: int) -> Aval:
     return ShapedArray((size, *aval.shape), aval.dtype)
 
 
-def with_batch_axis(value: Any, size: int, dim: int | None) -> Any:
+def with_batch_axis(value: Array, size: int, dim: int | None) -> Any:
     """A value with its batch axis in front, where it may have none yet."""
     return value if dim == 0 else batch_first(value, dim, size)

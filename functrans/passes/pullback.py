@@ -25,6 +25,7 @@ from functrans.core.primitive import (
 )
 from functrans.core.quiet import quietly
 from functrans.core.state import current_config, name_scope
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import (
@@ -127,7 +128,7 @@ def _operands(node: Node, targets: Sequence[int]) -> list[Any]:
     return operands
 
 
-def _transpose(node: Node) -> Any:
+def _transpose(node: Node) -> Callable[..., Any]:
     """The transpose rule of a node's primitive.
 
     Raises:
@@ -306,7 +307,7 @@ def _derived_pullback(
         for i, mask in zip(masked, args[n + m + len(present) :], strict=True):
             cts[i] = Masked(cts[i], mask)
 
-        def tangents_out(*given: Any) -> list[Any]:
+        def tangents_out(*given: Array) -> list[Any]:
             tangents: list[Any] = [Zero(aval) for aval in in_avals]
             for i, tangent in zip(wanted, given, strict=True):
                 tangents[i] = tangent
@@ -401,7 +402,7 @@ def pull_back(
     return [None if cts.get(i) is None else materialize(cts[i], (*lead, *i.shape)) for i in inputs]
 
 
-def add(cts: dict[Node, Any], node: Node, ct: Any) -> None:
+def add(cts: dict[Node, Any], node: Node, ct: Array | Masked) -> None:
     """Add a contribution to the cotangent of a node."""
     have = cts.get(node)
     cts[node] = ct if have is None else add_cotangents(have, ct)
@@ -418,10 +419,10 @@ class Visitor(Protocol):
     special: set[Node]
     is_quiet: bool
 
-    def meet(self, node: Any, ct: Any) -> Sequence[Any]:
+    def meet(self, node: object, ct: Array) -> Sequence[Any]:
         """Pull back through a node that is special or carries annotations; ``ct`` may be none."""
 
-    def arrive(self, leaf: Any, ct: Any) -> None:
+    def arrive(self, leaf: object, ct: Array) -> None:
         """Take the cotangent of an input, or ``None``."""
 
 

@@ -19,6 +19,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, replaying, 
 from functrans.core.primitive import Primitive, linear, multilinear
 from functrans.core.source import here
 from functrans.core.state import current_config, name_scope
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import zeros
@@ -122,7 +123,7 @@ def push_tangents(
     return tuple(None if type(t) is Zero else t for t in results)
 
 
-def _filled(value: Any) -> Any:
+def _filled(value: Array) -> Array:
     """A zero tangent as an array; of a Python number, which is weak, as a Python number."""
     if type(value) in PYTHON_SCALARS:
         return type(value)(0)
@@ -166,7 +167,7 @@ def _push_batched(node: Node, tangents: Sequence[Any], size: int) -> Any:
     found: list[int] = []
     count_outs: list[int] = []
 
-    def one(*given: Any) -> list[Any]:
+    def one(*given: Array) -> list[Any]:
         pushed = push(node, fill(len(tangents), present, given))
         outs = [pushed] if node.shape is not None else pushed
         count_outs.append(len(outs))
@@ -184,7 +185,7 @@ def _push_batched(node: Node, tangents: Sequence[Any], size: int) -> Any:
     return outs if node.shape is None else outs[0]
 
 
-def _filled_tangent(node: Node, i: int, tangent: Any) -> Any:
+def _filled_tangent(node: Node, i: int, tangent: Array | None) -> Any:
     """A tangent that a rule needs as an array."""
     return zeros(node.parents[i].aval) if tangent is None else tangent  # type: ignore[union-attr]  # it has a node
 

@@ -31,11 +31,13 @@ def _name_aval(x: Aval, *, name: str) -> tuple[Aval, ...]:
     return (x,)
 
 
-def _name_transpose(cts: Any, operands: object, *, name: str) -> tuple[Any, ...]:
+def _name_transpose(cts: Sequence[Any], operands: object, *, name: str) -> tuple[Any, ...]:
     return (cts[0],)
 
 
-def _name_batch(size: int, operands: Any, dims: Any, *, name: str) -> tuple[Any, ...]:
+def _name_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, name: str
+) -> tuple[Any, ...]:
     return bind(name_p, operands[0], name=name), dims
 
 

@@ -24,7 +24,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.source import capture, here, resolve
 from functrans.core.state import current_config, name_scope, replayed
 from functrans.core.tapes import TapeValue
-from functrans.core.values import Operand
+from functrans.core.values import Array, Operand
 from functrans.errors import ConcretizationError, ShapeError
 from functrans.primitives.tapes import empty_tape_p
 
@@ -82,7 +82,7 @@ class StagingTrace(Trace):
             self.var_names[var] = name
         return StagingTracer(self, var)
 
-    def atom(self, value: Operand) -> Any:
+    def atom(self, value: Operand) -> Literal | Var:
         """The Var or Literal for an operand."""
         if type(value) is StagingTracer and value._trace is self:
             return value._var
@@ -125,7 +125,7 @@ class StagingTrace(Trace):
         self.consts[position] = self.captured(position)
         del self.contents[position]
 
-    def captured(self, position: int) -> Any:
+    def captured(self, position: int) -> Array:
         """A constant as it was when it was captured."""
         value, contents = self.consts[position], self.contents.get(position)
         return (

@@ -15,6 +15,7 @@ from functrans.core.boundary import cause
 from functrans.core.dispatch import Trace, Tracer, aval_of, dtype_of
 from functrans.core.primitive import Primitive
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import (
     ConcretizationError,
     FunctransError,
@@ -72,7 +73,7 @@ def object_array(primitive: Primitive | None = None) -> UnsupportedOperationErro
     )
 
 
-def is_floating(value: Any) -> bool:
+def is_floating(value: Array | complex) -> bool:
     """Whether a value has a dtype with tangents.
 
     Raises:
@@ -186,13 +187,13 @@ class ValueTracer(Tracer):
         self._value = laid_out(other._value, self._value)
         self._beside = other._beside
 
-    def _twin(self) -> Any:
+    def _twin(self) -> ValueTracer:
         return type(self)(self._trace, self._value, self._beside)
 
     def _describe(self) -> str:
         return f"a traced value of type {self.aval}"
 
-    def _concrete(self, what: str) -> Any:
+    def _concrete(self, what: str) -> Array:
         """The value, for Python control flow; conversions that lose the derivative raise."""
         return concrete_value(self, self._value, what)
 

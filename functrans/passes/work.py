@@ -250,7 +250,7 @@ def residual_bytes(nodes: Sequence[Node]) -> int:
     """The memory of what nodes keep, each array once."""
     seen: dict[int, int] = {}
 
-    def note(value: Any) -> None:
+    def note(value: object) -> None:
         if isinstance(value, (tuple, list)):
             for item in value:
                 note(item)

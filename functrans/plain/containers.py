@@ -11,7 +11,7 @@ from __future__ import annotations
 import collections
 import operator
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.core.dispatch import Tracer
@@ -32,7 +32,7 @@ from functrans.plain.twins import (
 )
 
 
-def _twin_list(value: Any) -> Any:
+def _twin_list(value: Sequence[Any]) -> Any:
     result = _emptied(value)
     memo().note(value, result)  # it may hold itself
     result.extend(map(twin, value))
@@ -47,7 +47,7 @@ def _twin_dict(value: dict[Any, Any]) -> dict[str, Any]:
     return _filled(value, _emptied(value))
 
 
-def _filled(value: dict[Any, Any], items: dict[Any, Any]) -> Any:
+def _filled(value: dict[Any, Any], items: dict[Any, Any]) -> dict[str, Any]:
     """The twin of a dictionary, in an empty one; functions and objects are found under theirs."""
     memo().note(value, items)
     pairs = [(key, twin(key), item, twin(item)) for key, item in value.items()]
@@ -107,7 +107,7 @@ def _builtin(container: object) -> Any:
     return own if own in makers else next(x for x in CONTAINERS if isinstance(container, x))
 
 
-def _put(own: Any, container: Any, items: list[Any]) -> None:
+def _put(own: Any, container: object, items: list[Any]) -> None:
     (own.update if issubclass(own, set) else own.extend)(container, items)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans import pytrees as tree
@@ -36,7 +36,7 @@ libraries.install()
 numbers.install()
 
 
-def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def call_twin(function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """Call the twin of a function, and give back what it wrote."""
     outer = memo_of_call.get()
     if outer is not None and outer.is_active:
@@ -56,7 +56,9 @@ def call_twin(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             notes.set(None)
 
 
-def _call_inside(outer: Memo, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def _call_inside(
+    outer: Memo, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
     """A call within another one, which sees what that one has written, and writes to the same."""
     try:
         return _called(outer, function, args, kwargs, is_outermost=False)
@@ -64,7 +66,7 @@ def _call_inside(outer: Memo, function: Callable[..., Any], args: Any, kwargs: A
         _note_end(outer)
 
 
-def call_within(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+def call_within(function: Callable[..., Any], args: Sequence[Array], kwargs: dict[str, Any]) -> Any:
     """Call a twin within the call of another one."""
     try:
         return function(*args, **kwargs)
@@ -83,7 +85,12 @@ def _note_end(outer: Memo, function: Callable[..., Any] | None = None) -> None:
 
 
 def _called(
-    own: Memo, function: Callable[..., Any], args: Any, kwargs: Any, *, is_outermost: bool
+    own: Memo,
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    *,
+    is_outermost: bool,
 ) -> Any:
     try:
         result = twin(function)(
@@ -98,7 +105,7 @@ def _called(
         raise
 
 
-def _result(own: Memo, result: Any) -> Any:
+def _result(own: Memo, result: object) -> Any:
     """What a twin returned, as the world gets it."""
     own.of_result = True
     try:

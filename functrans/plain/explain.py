@@ -129,7 +129,9 @@ def _look_into(fun: object, replaced: Any, followed: object, kept: Any, seen: se
             _note(name, value, replaced, followed, kept, seen)
 
 
-def _note(name: str, value: Any, replaced: Any, followed: Any, kept: Any, seen: set[int]) -> None:
+def _note(
+    name: str, value: object, replaced: Any, followed: Any, kept: Any, seen: set[int]
+) -> None:
     module = getattr(value, "__module__", None) or type(value).__module__
     if isinstance(value, (types.FunctionType, types.MethodType)) and is_user_module(module):
         followed[name] = None

@@ -106,7 +106,7 @@ def _own(x: Array) -> Any:
     return given(x.copy()) if type(x) is np.ndarray else x
 
 
-def vector_of(value: Array) -> Any:
+def vector_of(value: Array) -> Array:
     """Numbers, which may be in lists, as a floating vector."""
     array = array_of(value)
     array = array.reshape(-1)
@@ -187,7 +187,7 @@ def solution(
     return x + (found - without_traces(found))
 
 
-def _slope(residual: Callable[[Any], Any], x: Array, is_elementwise: bool) -> Any:
+def _slope(residual: Callable[[Any], Any], x: Array, is_elementwise: bool) -> Array:
     if is_elementwise:
         return grad(lambda v: fnp.sum(residual(v)))(x)
     return jacfwd(residual)(x)
@@ -285,7 +285,7 @@ def program(who: str, function: Callable[[Any], Any], x: np.ndarray) -> Callable
 
 def minimum(
     who: str, objective: Callable[[Any], Any], x: np.ndarray, lower: Any, upper: Any
-) -> Any:
+) -> Array:
     """The minimum of a function within bounds, with derivatives.
 
     Components at a bound against which the function falls move with it; in the others the gradient
@@ -318,7 +318,7 @@ def minimum(
     return solution(who, condition, x, bounds=bounds, active=at_low | at_high)
 
 
-def _is_active(x: Operand, low: Any, slope: Any, curvature: Any) -> Any:
+def _is_active(x: Operand, low: Array, slope: Array, curvature: Array) -> Array:
     """Whether a component is at a lower bound: a Newton step of it would end there or below."""
     distance = np.where(np.isfinite(low), x - low, np.inf)
     is_near = distance <= NEAR * (1 + np.abs(np.where(np.isfinite(low), low, 0.0)))
@@ -357,7 +357,7 @@ def bounds_class() -> Any:
             """SciPy's bounds, with values."""
             return of_scipy(without_traces(self.lb), without_traces(self.ub), self.keep_feasible)
 
-        def residual(self, x: Array) -> Any:
+        def residual(self, x: Array) -> tuple[Any, Any]:
             """Distances from lower and upper bounds."""
             return settled(x) - self.lb, self.ub - settled(x)
 
@@ -376,7 +376,7 @@ def bounds_of(bounds: Any, n: int) -> tuple[Any, Any]:
     return _one_side([p[0] for p in pairs], -np.inf), _one_side([p[1] for p in pairs], np.inf)
 
 
-def _one_side(values: list[Any], default: float) -> Any:
+def _one_side(values: list[Any], default: float) -> Array:
     return array_of([default if b is None else b for b in values]).astype(np.float64)
 
 

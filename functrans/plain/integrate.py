@@ -19,7 +19,7 @@ import numpy as np
 import functrans.numpy as fnp
 from functrans.core.dispatch import Tracer
 from functrans.core.source import here
-from functrans.core.values import Array
+from functrans.core.values import Array, Operand
 from functrans.errors import UnsupportedOperationError
 from functrans.passes.layouts import plain_value
 from functrans.plain.memory import given, settled
@@ -66,7 +66,7 @@ def odeint(
     return given(odes.odeint(slope, start, settled(t), tfirst=bool(tfirst), **options))
 
 
-def _with_arguments(function: Any, args: tuple[Any, ...]) -> Any:
+def _with_arguments(function: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
     """A function with its last arguments, which may be any objects."""
     if not args:
         return function
@@ -85,8 +85,8 @@ _OF_STIFF = frozenset({"jac", "jac_sparsity", "lband", "uband", "min_step"})
 
 def solve_ivp(
     fun: Callable[..., Any],
-    t_span: Any,
-    y0: Any,
+    t_span: object,
+    y0: Operand,
     method: Any = "RK45",
     t_eval: Any = None,
     dense_output: bool = False,

@@ -77,7 +77,7 @@ class Proxy:
         vars(self)[name] = replaced
         return replaced
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         """Written to the module itself."""
         setattr(vars(self)["__original__"], name, value)
         vars(self).pop(name, None)
@@ -161,7 +161,7 @@ def _of_code(function: Any) -> Callable[..., Any]:
     return call
 
 
-def is_of_code(function: Any) -> bool:
+def is_of_code(function: object) -> bool:
     """Whether a twin is one of SciPy's functions whose own code is traced."""
     return getattr(function, "is_of_code", False)
 
@@ -180,7 +180,7 @@ class _Held:
         return found
 
 
-def _held(value: Any) -> Any:
+def _held(value: object) -> Any:
     kind = type(value)
     is_held = kind.__module__ == "scipy.stats._stats_py" and not issubclass(kind, tuple)
     return _Held(value) if is_held else value
@@ -308,7 +308,7 @@ class ScalarType:
         """As of NumPy's class: NumPy asks, in ``np.issubdtype``."""
         return issubclass(kind.kind if isinstance(kind, ScalarType) else kind, self.kind)
 
-    def __instancecheck__(self, value: Any) -> bool:
+    def __instancecheck__(self, value: object) -> bool:
         """As of NumPy's class."""
         return isinstance(value, self.kind)
 
@@ -604,7 +604,7 @@ def _called_by_scipy(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _find_in_scipy(value: Any) -> Any:
+def _find_in_scipy(value: object) -> Any:
     """What stands for a function, class or object that came from a module of SciPy by name."""
     path = (getattr(value, "__module__", None) or type(value).__module__).split(".")
     for depth in (3, 2):
@@ -704,7 +704,7 @@ class Frozen:
         return lambda x, *args, **kwargs: method(x, *self.args, *args, **self.kwds, **kwargs)
 
 
-def _distribution(value: Any) -> Any:
+def _distribution(value: Any) -> Distribution:
     """A distribution of SciPy, or one that is frozen."""
     if hasattr(value, "dist") and hasattr(value, "kwds"):
         found = twin(value.dist)
@@ -714,7 +714,7 @@ def _distribution(value: Any) -> Any:
     return Distribution(None, value) if found is None else found
 
 
-def _vectorized(value: Any) -> Any:
+def _vectorized(value: Any) -> Vectorized:
     return Vectorized(
         twin(value.pyfunc), otypes=value.otypes, excluded=value.excluded, signature=value.signature
     )

@@ -69,7 +69,7 @@ _PATTERNS = frozenset({float, int, complex, bool, np.ndarray})
 
 
 @functools.cache
-def _pattern(kind: type) -> Any:
+def _pattern(kind: type) -> StandIn:
     result = StandIn(kind, kind, lambda member: member)
     if kind in (float, int):  # whose one positional pattern is for the number itself
         type.__setattr__(result, "__match_args__", ("real",))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -264,7 +264,7 @@ class Buffer(np.ndarray):
             index = known_index(index)
         return super().__getitem__(index)
 
-    def _of_number(self, tracer: Any, index: Any) -> Any:
+    def _of_number(self, tracer: Any, index: Any) -> Array:
         """``self[index]`` of an array without axes: the number, or a view."""
         if not holds_tracer(index):
             result = super().__getitem__(index)
@@ -351,7 +351,7 @@ class Buffer(np.ndarray):
 _OF_MATMUL = [(-2, -1)] * 3
 
 
-def call_ufunc(ufunc: Any, method: str, inputs: Any, kwargs: dict[str, Any]) -> Any:
+def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a ufunc, or a method of one, on what buffers stand for, and into ``out=``."""
     if method == "at":
         return _ufunc_at(ufunc, *inputs)
@@ -444,7 +444,7 @@ class BufferFlat:
             return lifted(self.buffer).flat[index]
         return given(self._now()[index])
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: Array | complex) -> None:
         """Write values, repeated as often as needed."""
         index, value = settled(index), settled(value)
         if holds_tracer(value) or holds_tracer((index,)):
@@ -641,7 +641,7 @@ def as_read(value: Any) -> Any:
     return original_class(value)
 
 
-def number_of(tracer: Any) -> Any:
+def number_of(tracer: Any) -> Array:
     """What is read of an array without axes: the number that it holds now, as NumPy's scalars."""
     return tracer if tracer.shape or tracer._alias is None else tracer._twin()
 
@@ -753,7 +753,7 @@ def holds_tracer(value: Any) -> bool:
     return kind is dict and any(map(holds_tracer, value.values()))
 
 
-def any_traced(values: Any) -> bool:
+def any_traced(values: Sequence[Any]) -> bool:
     """Whether one of some values is a tracer or a buffer that has become one."""
     return any(
         isinstance(x, (Tracer, MaskedSelection)) or (type(x) is Buffer and x.traced() is not None)
@@ -766,7 +766,7 @@ def lifted(array: Operand) -> Any:
     return open_traces.get()[-1].lift(np.array(settled(array)))
 
 
-def stored_in(out: Array, result: Array, where: bool, name: str) -> Any:
+def stored_in(out: Array, result: Array, where: bool, name: str) -> Buffer:
     """Write a result into ``out=``, and give that.
 
     Raises:

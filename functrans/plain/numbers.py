@@ -64,7 +64,7 @@ def _traced(original: Callable[..., Any], own: Callable[..., Any]) -> Callable[.
     gives_numbers = original.__module__ != "statistics"
 
     @functools.wraps(original)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: object) -> Any:
         if len(args) == 1 and not kwargs and _is_known_float(args[0]):  # the same, quickly
             original(args[0]._value)
             result = own(*args)
@@ -309,7 +309,7 @@ def _complex(*args: Any, **kwargs: Any) -> Array | complex:
     return complex(*args, **kwargs)
 
 
-def _type(*args: Any, **kwargs: object) -> Any:
+def _type(*args: Any, **kwargs: object) -> type:
     """``type(x)``: of an object from outside, the class by which twins know it."""
     if len(args) == 1 and not kwargs:
         value = args[0]
@@ -322,7 +322,7 @@ def _type(*args: Any, **kwargs: object) -> Any:
     return type(*args, **kwargs)
 
 
-def _of_memory(kind: Any) -> Callable[..., Any]:
+def _of_memory(kind: type) -> Callable[..., Any]:
     """``memoryview``, ``bytes`` or ``bytearray``, which read the memory of an array."""
 
     @functools.wraps(kind, updated=())

@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,7 @@ def _advice(name: str) -> str:
     )
 
 
-def _further(args: Any) -> tuple[Any, ...]:
+def _further(args: Sequence[Array]) -> tuple[Any, ...]:
     return tuple(args) if isinstance(args, (tuple, list)) else (args,)
 
 
@@ -131,7 +131,9 @@ def _function(a: Given, name: str) -> Callable[[Any], Any]:
     return lambda x: settled(function(x, *args))
 
 
-def _vector_function(a: Given, name: str, shape: tuple[int, ...], has_jac: bool = False) -> Any:
+def _vector_function(
+    a: Given, name: str, shape: tuple[int, ...], has_jac: bool = False
+) -> Callable[..., Any]:
     function = _function(a, name)
 
     def flat(v: Array) -> Any:
@@ -154,7 +156,7 @@ _LASTING = frozenset(
 
 
 @functools.lru_cache(maxsize=1)
-def _result_class() -> Any:
+def _result_class() -> Callable[..., Any]:
     class TracedResult(_library().OptimizeResult):  # type: ignore[misc]  # SciPy has no types
         """SciPy's result, whose solution has derivatives; it has no fields that would lose them."""
 
@@ -453,7 +455,7 @@ def _linear_least_squares(a: Given, result: Any) -> Any:
     return _result(result, x=x, fun=r, cost=0.5 * fnp.sum(r**2))
 
 
-def _nnls(a: Given, result: Any) -> Any:
+def _nnls(a: Given, result: Sequence[Any]) -> Any:
     matrix, b = array_of(a["A"]), array_of(a["b"])
 
     def cost(v: Array) -> Any:
@@ -463,18 +465,20 @@ def _nnls(a: Given, result: Any) -> Any:
     return (x, fnp.linalg.norm(matrix @ x - b)) if _is_traced(x) else result
 
 
-def _sum_of_squares(name: str, residuals: Any, plain: Any, lower: Any, upper: Any) -> Any:
+def _sum_of_squares(
+    name: str, residuals: Callable[..., Any], plain: Array, lower: Any, upper: Any
+) -> Array:
     return minimum(
         f"scipy.optimize.{name}", lambda v: 0.5 * fnp.sum(residuals(v) ** 2), plain, lower, upper
     )
 
 
-def _inverse_of_normal(residuals: Any, x: Operand) -> Any:
+def _inverse_of_normal(residuals: Callable[..., Any], x: Operand) -> Array:
     jac = jacfwd(residuals)(x)
     return np.linalg.inv(jac.T @ jac)
 
 
-def _leastsq(a: Given, result: Any) -> Any:
+def _leastsq(a: Given, result: Sequence[Any]) -> Any:
     plain = np.asarray(result[0], np.float64)
     residuals = _vector_function(a, "func", plain.shape)
     x = _sum_of_squares("leastsq", residuals, plain.reshape(-1), None, None)
@@ -487,7 +491,7 @@ def _leastsq(a: Given, result: Any) -> Any:
     return found, _inverse_of_normal(residuals, x), info, *result[3:]
 
 
-def _curve_fit(a: Given, result: Any) -> Any:
+def _curve_fit(a: Given, result: Sequence[Array]) -> Any:
     function, data, plain = a["f"], a["xdata"], np.asarray(result[0])
     y = array_of(a["ydata"])
     data = array_of(data) if isinstance(data, (list, tuple, np.ndarray)) else settled(data)
@@ -495,7 +499,7 @@ def _curve_fit(a: Given, result: Any) -> Any:
     if sigma is not None and len(shape_of(sigma)) == 2:
         sigma = fnp.linalg.cholesky(sigma)
 
-    def residuals(p: Any) -> Any:
+    def residuals(p: Array) -> Any:
         r = vector_of(function(data, *p)) - y.reshape(-1)
         if sigma is None:
             return r

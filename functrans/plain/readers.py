@@ -36,7 +36,7 @@ _LIBRARIES = frozenset({"numpy", "scipy"})
 
 def stand_in(
     cls: type, make: Callable[..., Any] | None = None, member: Callable[[Any], Any] | None = None
-) -> Any:
+) -> type:
     """What stands for a class of a library: a class that reads traced values, or itself.
 
     Args:

@@ -63,7 +63,7 @@ class _Series:
             other = type(self)(other.coef, other.domain, other.window, other.symbol)
         return self.kind._get_coefficients(self, as_read(other))
 
-    def __call__(self, arg: Any) -> Any:
+    def __call__(self, arg: object) -> Any:
         """The values at some points."""
         if isinstance(arg, _ANY_SERIES):
             raise UnsupportedOperationError(
@@ -100,7 +100,7 @@ _FUNCTIONS = ("add", "sub", "mul", "div", "pow", "val", "int", "der", "fit", "ro
 _OPERATORS = ("add", "sub", "mul", "floordiv", "mod", "divmod")
 
 
-def _traced(kind: Any, module: object, prefix: str) -> Any:
+def _traced(kind: type, module: object, prefix: str) -> type:
     """The class of one basis for traced coefficients."""
     names: dict[str, Any] = {"kind": kind, "__doc__": kind.__doc__}
     names.update({f"_{n}": staticmethod(getattr(module, prefix + n)) for n in _FUNCTIONS})
@@ -108,7 +108,7 @@ def _traced(kind: Any, module: object, prefix: str) -> Any:
     return type(kind)(kind.__name__, (_Series, kind), names)
 
 
-def _call(kind: Any, traced: Any) -> Callable[..., Any]:
+def _call(kind: Any, traced: type) -> Callable[..., Any]:
     def call(*args: object, **kwargs: object) -> Any:
         args, kwargs = as_read(args), as_read(kwargs)
         is_traced = holds_tracer(args) or holds_tracer(kwargs)

@@ -183,7 +183,7 @@ _IS_HEAP_TYPE = 1 << 9
 """Set in the flags of a class that a statement made: ``Py_TPFLAGS_HEAPTYPE``."""
 
 
-def _empty_twin(cls: type) -> Any:
+def _empty_twin(cls: type) -> type:
     """A twin of a class without its members; making it runs no hook of the user's.
 
     It is a class beside the class, of the twins of its bases: the program sees no class that it has
@@ -218,7 +218,7 @@ def _empty_twin(cls: type) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def _class_of_twins(kind: Any) -> Any:
+def _class_of_twins(kind: type) -> type:
     """The class of twins of classes that lie beside them, by the class of these.
 
     A twin is equal to the class, so that tables find it, and has the instances and subclasses that
@@ -248,7 +248,7 @@ def _has_instance(cls: type, instance: object) -> bool:
     return type.__instancecheck__(cls, instance) or _has_subclass(cls, type(instance))
 
 
-def _has_subclass(cls: type, other: Any) -> bool:
+def _has_subclass(cls: type, other: type) -> bool:
     original = original_of(cls)
     if type.__subclasscheck__(cls, other) or original is cls:
         return type.__subclasscheck__(cls, other)
@@ -377,7 +377,7 @@ def _write_slots(
             slot.__set__(target, change(content))
 
 
-def _holds(slot: Any, owner: Any) -> bool:
+def _holds(slot: Any, owner: object) -> bool:
     try:
         slot.__get__(owner)
     except AttributeError:

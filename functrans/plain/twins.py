@@ -458,7 +458,7 @@ def twin_function(function: types.FunctionType) -> Callable[..., Any]:
     return result
 
 
-def twin_of_code(function: types.FunctionType) -> Any:
+def twin_of_code(function: types.FunctionType) -> Callable[..., Any]:
     """The twin of a function whoever's it is."""
     return (
         function if is_twin(function) else _copied(function, view_of_globals(function.__globals__))
@@ -601,7 +601,7 @@ def _twin_partial(value: functools.partial[Any]) -> Any:
     return functools.partial(function, *args, **{k: twin(v) for k, v in value.keywords.items()})
 
 
-def _twin_cached(value: Any) -> Any:
+def _twin_cached(value: Any) -> Callable[..., Any]:
     """A function with a cache: what is given tracers is computed past it."""
     inner = twin(value.__wrapped__)
 
@@ -646,7 +646,7 @@ class UserModule:
         except KeyError:
             return twin(getattr(module, name))
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         """Written to the module itself."""
         setattr(self.__dict__["__original__"], name, given_back(value))
 

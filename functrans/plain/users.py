@@ -14,7 +14,7 @@ from functrans.core.source import LIBRARIES
 
 
 @remembered(4096)
-def is_user_module(name: Any) -> bool:
+def is_user_module(name: str) -> bool:
     """Whether the functions of a module are user code; what is compiled by Cython is not."""
     if not isinstance(name, str | None) or (name or "").startswith("_cython_"):
         return False

@@ -9,6 +9,7 @@ Layer: ``plain``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def _view_at(
     return view_of_places(base, numbers.ravel(order="K")[places])
 
 
-def _is_dense(shape: Any, strides: Any, itemsize: int) -> bool:
+def _is_dense(shape: Sequence[Any], strides: Sequence[Any], itemsize: int) -> bool:
     """Whether the elements lie one after the other in C order."""
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
         if extent > 1 and stride != itemsize:
@@ -83,7 +84,7 @@ def _is_dense(shape: Any, strides: Any, itemsize: int) -> bool:
     return True
 
 
-def _reshaped(base: Any, shape: Any) -> Array:
+def _reshaped(base: Any, shape: tuple[Any, ...]) -> Array:
     """All elements of a traced array in another shape."""
     return register_view(
         base,

@@ -40,7 +40,7 @@ def log1mexp(x: Any) -> Array:
     return ew.where(is_near, near, ew.log1p(-ew.exp(-ew.where(is_near, ew.LN2, x))))
 
 
-def top(x: Operand, axes: tuple[int, ...]) -> Any:
+def top(x: Operand, axes: tuple[int, ...]) -> Array:
     """The largest (real part) over axes, which is taken off before exponentials.
 
     It cancels, and counts as a constant.
@@ -48,7 +48,7 @@ def top(x: Operand, axes: tuple[int, ...]) -> Any:
     return reduce_max(bind(stop_gradient_p, real(x))[0], axes)
 
 
-def _beside(reduced: Array, x: Array | complex, axes: tuple[int, ...]) -> Any:
+def _beside(reduced: Array, x: Array | complex, axes: tuple[int, ...]) -> Array:
     """A result of a reduction that broadcasts with the operand."""
     return reshape(reduced, kept_shape(shape_of(x), axes))
 

@@ -174,7 +174,7 @@ def _check(x: ShapedArray, index: ShapedArray, **_: object) -> None:
     raise ValueError("gather_blocks is made when a program is planned, from indices that are known")
 
 
-def _transpose(cts: Any, operands: Any, **_: object) -> tuple[Any, ...]:
+def _transpose(cts: Sequence[Any], operands: Sequence[Any], **_: object) -> tuple[Any, ...]:
     x, index = operands
     params = {"shape": shape_of(x), "axes": (0,), "mode": "raise"}
     return (bind(accumulate_p, cts[0], index, **params)[0], None)

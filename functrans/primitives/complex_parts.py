@@ -10,7 +10,7 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,13 +57,13 @@ def _same_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
 
 
 def _batch_of(get: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+    def batch(size: int, operands: Sequence[Array], dims: Sequence[int | None]) -> tuple[Any, Any]:
         return bind(get(), operands[0]), dims
 
     return batch
 
 
-def _real_transpose(cts: tuple[Any, ...], operands: Any) -> tuple[Any, ...]:
+def _real_transpose(cts: tuple[Any, ...], operands: Sequence[Any]) -> tuple[Any, ...]:
     return (cast(cts[0], operands[0].aval.dtype),)
 
 
@@ -79,7 +79,7 @@ real_p: Primitive = Primitive(
 )
 
 
-def _imag_transpose(cts: tuple[Any, ...], operands: Any) -> tuple[Any, ...]:
+def _imag_transpose(cts: tuple[Any, ...], operands: Sequence[Any]) -> tuple[Any, ...]:
     """Im(x) = Re(-i x), so that the cotangent is multiplied by -i."""
     return (cast(cts[0], operands[0].aval.dtype) * -1j,)
 
@@ -96,7 +96,7 @@ imag_p: Primitive = Primitive(
 )
 
 
-def _conjugate_transpose(cts: tuple[Array, ...], operands: Any) -> tuple[Any, ...]:
+def _conjugate_transpose(cts: tuple[Array, ...], operands: Sequence[Any]) -> tuple[Any, ...]:
     return (conjugate(cts[0]),)
 
 
@@ -124,7 +124,7 @@ def _complex_aval(re: ShapedArray, im: ShapedArray) -> tuple[ShapedArray, ...]:
     return (ShapedArray(broadcast_shapes("complex", [re.shape, im.shape]), dtype),)
 
 
-def _complex_transpose(cts: tuple[Any, ...], operands: Any) -> tuple[Any, ...]:
+def _complex_transpose(cts: tuple[Any, ...], operands: Sequence[Any]) -> tuple[Any, ...]:
     (ct,) = cts
     parts = (real(ct), -imag(ct))
     return tuple(
@@ -133,7 +133,9 @@ def _complex_transpose(cts: tuple[Any, ...], operands: Any) -> tuple[Any, ...]:
     )
 
 
-def _complex_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+def _complex_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None]
+) -> tuple[Any, Any]:
     ndims = [len(shape_of(x)) - (dim is not None) for x, dim in zip(operands, dims, strict=True)]
     return bind(complex_p, *move_batch_axes(operands, dims, ndims)), (0,)
 
@@ -150,7 +152,9 @@ complex_p: Primitive = Primitive(
 )
 
 
-def _complex_abs_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _complex_abs_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], outs: Sequence[Array]
+) -> tuple[Any, ...]:
     """d|x| = Re(conj(x) dx) / |x|, at 0 the constant 0, so that higher derivatives vanish, too."""
     (x,), (t,), (y,) = primals, tangents, outs
     if type(t) is Zero:

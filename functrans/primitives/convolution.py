@@ -179,7 +179,7 @@ def _conv_general_impl(
     return (out.reshape(shape),)
 
 
-def _spread(x: Array, padding: Padding, dilation: Shape) -> Any:
+def _spread(x: Array, padding: Padding, dilation: Shape) -> Array:
     """The left operand with zeros between and around its elements; negative padding crops."""
     if not any(low or high for low, high in padding) and all(d == 1 for d in dilation):
         return x
@@ -201,7 +201,7 @@ def _spread(x: Array, padding: Padding, dilation: Shape) -> Any:
     return out
 
 
-def _correlate_lines(x: Any, w: Any, out: Any) -> None:
+def _correlate_lines(x: Array, w: Any, out: Any) -> None:
     """Correlate each line ``x[n, group]`` with the kernel ``w[group]``, by NumPy's routine."""
     for group, kernel in enumerate(w):
         flipped = kernel[::-1]
@@ -257,7 +257,7 @@ def _correlate_taps(
     padding: Padding,
     lhs_dilation: Shape,
     rhs_dilation: Shape,
-) -> Any:
+) -> Array:
     """Correlate one element of the window after the other, with the elements that it meets.
 
     For kernels that are not finite, whose products with the zeros of :func:`_spread` are NaN.
@@ -285,7 +285,7 @@ def _correlate_taps(
 
 def _conv_general_transpose(
     cts: tuple[Array, ...],
-    operands: Any,
+    operands: Sequence[Any],
     *,
     strides: Shape,
     padding: Padding,
@@ -380,8 +380,8 @@ def _exchange_channels(rhs: Array, groups: int) -> Array:
 
 def _conv_general_batch(
     size: int,
-    operands: Any,
-    dims: Any,
+    operands: Sequence[Array],
+    dims: Sequence[int | None],
     *,
     feature_group_count: int,
     batch_group_count: int,

@@ -30,13 +30,13 @@ def _matrix_shape(name: str, x: Array) -> tuple[int, int]:
     return shape[-2], shape[-1]
 
 
-def tril(x: Array, k: int = 0) -> Any:
+def tril(x: Array, k: int = 0) -> Array:
     """Matrices with zeros above the ``k``-th diagonal."""
     n, m = _matrix_shape("tril", x)
     return ew.where(np.tri(n, m, k, bool), x, dtype_of(x).type(0))
 
 
-def triu(x: Array, k: int = 0) -> Any:
+def triu(x: Array, k: int = 0) -> Array:
     """Matrices with zeros below the ``k``-th diagonal."""
     n, m = _matrix_shape("triu", x)
     return ew.where(np.tri(n, m, k - 1, bool), dtype_of(x).type(0), x)
@@ -87,7 +87,7 @@ def diagonal_matrix(v: Array, k: int = 0) -> Array:
     return reshape(flat, (*shape[:-1], n, n))
 
 
-def diag(x: Array, k: int = 0) -> Any:
+def diag(x: Array, k: int = 0) -> Array:
     """The ``k``-th diagonal of a matrix, or the matrix with a vector on it, as ``np.diag``.
 
     Raises:

@@ -64,7 +64,7 @@ def _along(ndim: int, axis: int, entry: slice) -> BasicIndex:
     return BasicIndex((slice(None),) * axis + (entry,) + (slice(None),) * (ndim - axis - 1))
 
 
-def shift(x: Array, axis: int, reverse: bool = False, fill: Array | complex = 0) -> Any:
+def shift(x: Array, axis: int, reverse: bool = False, fill: Array | complex = 0) -> Array:
     """The preceding element of each (the following one in ``reverse``); ``fill`` for the first.
 
     Args:
@@ -167,7 +167,7 @@ def _linear_recurrence_jvp(
 
 
 def _linear_recurrence_transpose(
-    cts: tuple[Array, ...], operands: Any, *, axis: int, reverse: bool
+    cts: tuple[Array, ...], operands: Sequence[Any], *, axis: int, reverse: bool
 ) -> tuple[Any, ...]:
     """The transpose in ``b`` runs the other way, each coefficient one place earlier."""
     a, _ = operands
@@ -180,7 +180,7 @@ def _linear_recurrence_transpose(
 
 
 def _linear_recurrence_batch(
-    size: int, operands: Any, dims: Any, *, axis: int, reverse: bool
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, axis: int, reverse: bool
 ) -> tuple[Any, Any]:
     moved = to_front(size, operands, dims)
     return bind(linear_recurrence_p, *moved, axis=axis + 1, reverse=reverse), (0,)
@@ -241,7 +241,9 @@ def _cumulative(
     def accumulate(x: Any, *, axis: int, reverse: bool) -> tuple[Any, ...]:
         return (_accumulate(ufunc, x, axis, reverse),)
 
-    def batch(size: int, operands: Any, dims: Any, *, axis: int, reverse: bool) -> tuple[Any, Any]:
+    def batch(
+        size: int, operands: Sequence[Array], dims: Sequence[Any], *, axis: int, reverse: bool
+    ) -> tuple[Any, Any]:
         moved = axis + (axis >= dims[0])
         return bind(primitive, operands[0], axis=moved, reverse=reverse), dims
 
@@ -270,7 +272,7 @@ def _apply(primitive: Primitive, x: Operand, axis: int, reverse: bool) -> Array:
 
 
 def _cumsum_transpose(
-    cts: tuple[Any, ...], operands: Any, *, axis: int, reverse: bool
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axis: int, reverse: bool
 ) -> tuple[Any, ...]:
     return bind(cumsum_p, cts[0], axis=axis, reverse=not reverse)
 
@@ -290,7 +292,7 @@ def cumsum(x: Any, axis: int, reverse: bool = False) -> Any:
 
 
 def _cumprod_jvp(
-    primals: Any, tangents: Any, outs: Any, *, axis: int, reverse: bool
+    primals: Any, tangents: Sequence[Any], outs: Sequence[Any], *, axis: int, reverse: bool
 ) -> tuple[Any, ...]:
     """``y' = x * p(y') + t * p(y)``."""
     (x,), (t,), (y,) = primals, tangents, outs
@@ -314,7 +316,12 @@ def cumprod(x: Array, axis: int, reverse: bool = False) -> Array:
 
 
 def _running_extremum_jvp(
-    primals: Any, tangents: Any, outs: Any, *, axis: int, reverse: bool
+    primals: Sequence[Array],
+    tangents: Sequence[Any],
+    outs: Sequence[Array],
+    *,
+    axis: int,
+    reverse: bool,
 ) -> tuple[Any, ...]:
     """A sum over the holders in each run of equal ``y``, divided by their number so far.
 
@@ -384,7 +391,12 @@ def _cumlogsumexp_aval(x: ShapedArray, *, axis: int, reverse: bool) -> tuple[Sha
 
 
 def _cumlogsumexp_jvp(
-    primals: Any, tangents: Any, outs: Any, *, axis: int, reverse: bool
+    primals: tuple[Any, ...],
+    tangents: Sequence[Any],
+    outs: tuple[Any, ...],
+    *,
+    axis: int,
+    reverse: bool,
 ) -> tuple[Any, ...]:
     """``y' = exp(p(y) - y) * p(y') + exp(x - y) * t``, the two weights adding up to 1.
 

@@ -238,7 +238,7 @@ def _adjoint(ndim: int, other_ndim: int, contract: Pairs, batch: Pairs, is_first
 
 
 def _dot_general_transpose(
-    cts: tuple[Any, ...], operands: Any, *, contract: Pairs, batch: Pairs
+    cts: tuple[Any, ...], operands: Sequence[Any], *, contract: Pairs, batch: Pairs
 ) -> tuple[Any, ...]:
     (ct,) = cts
     a, b = operands
@@ -258,7 +258,7 @@ def _pull_operand(ct: Array, other: Array, adjoint: _Adjoint, dtype: np.dtype) -
     return cast(transpose(product, adjoint.axes), dtype)
 
 
-def _after_batch(pairs: Pairs, dims: Any) -> Pairs:
+def _after_batch(pairs: Pairs, dims: Sequence[int | None]) -> Pairs:
     """Axes after a batch axis was put into one or both operands."""
     a, b = (
         axes if dim is None else tuple(axis + (axis >= dim) for axis in axes)
@@ -268,7 +268,7 @@ def _after_batch(pairs: Pairs, dims: Any) -> Pairs:
 
 
 def _dot_general_batch(
-    size: int, operands: Any, dims: Any, *, contract: Pairs, batch: Pairs
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, contract: Pairs, batch: Pairs
 ) -> tuple[Any, Any]:
     a, b = operands
     a_dim, b_dim = dims
@@ -288,7 +288,7 @@ def _dot_general_batch(
 
 
 def _product_with_basis(
-    a: Array, b: Array, dims: Any, contract: Pairs, batch: Pairs
+    a: Array, b: Array, dims: Sequence[int | None], contract: Pairs, batch: Pairs
 ) -> tuple[Any, Any] | None:
     """A product with all unit vectors, as Jacobians push and pull them: the other operand itself.
 
@@ -349,7 +349,7 @@ dot_general_p = Primitive(
 )
 
 
-def _product(a: Operand, b: Any, contract: Pairs, batch: Pairs) -> Any:
+def _product(a: Operand, b: Any, contract: Pairs, batch: Pairs) -> Array:
     """``dot_general`` of normalized axes; multiplication where an operand is a scalar."""
     if not (shape_of(a) and shape_of(b)):
         return a * b
@@ -361,7 +361,7 @@ def _product(a: Operand, b: Any, contract: Pairs, batch: Pairs) -> Any:
 
 def dot_general(
     a: Any, b: Any, contract: Sequence[Sequence[int]], batch: Sequence[Sequence[int]] = _NO_AXES
-) -> Any:
+) -> Array:
     """Contract pairs of axes, keep pairs of batch axes.
 
     Args:

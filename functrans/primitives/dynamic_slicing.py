@@ -236,13 +236,17 @@ def _dynamic_slice_aval(
     return (ShapedArray(sizes, x.dtype),)
 
 
-def _dynamic_slice_transpose(cts: Any, operands: Any, *, sizes: Shape) -> tuple[Any, ...]:
+def _dynamic_slice_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, sizes: Shape
+) -> tuple[Any, ...]:
     x, *starts = operands
     (ct,) = bind(dynamic_embed_p, cts[0], *starts, shape=shape_of(x))
     return (ct, *(None,) * len(starts))
 
 
-def _dynamic_slice_batch(size: int, operands: Any, dims: Any, *, sizes: Shape) -> tuple[Any, Any]:
+def _dynamic_slice_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, sizes: Shape
+) -> tuple[Any, Any]:
     x, *starts = operands
     x_dim, *start_dims = dims
     shape = without_axis(x, x_dim)
@@ -303,13 +307,17 @@ def _dynamic_embed_aval(
     return (ShapedArray(shape, v.dtype),)
 
 
-def _dynamic_embed_transpose(cts: Any, operands: Any, *, shape: Shape) -> tuple[Any, ...]:
+def _dynamic_embed_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, shape: Shape
+) -> tuple[Any, ...]:
     v, *starts = operands
     (ct,) = bind(dynamic_slice_p, cts[0], *starts, sizes=shape_of(v))
     return (ct, *(None,) * len(starts))
 
 
-def _dynamic_embed_batch(size: int, operands: Any, dims: Any, *, shape: Shape) -> tuple[Any, Any]:
+def _dynamic_embed_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, shape: Shape
+) -> tuple[Any, Any]:
     v, *starts = operands
     v_dim, *start_dims = dims
     sizes = without_axis(v, v_dim)
@@ -366,7 +374,9 @@ def _dynamic_update_slice_aval(
     return (ShapedArray(x.shape, x.dtype),)
 
 
-def _dynamic_update_slice_transpose(cts: Any, operands: Any, *, sizes: Shape) -> tuple[Any, ...]:
+def _dynamic_update_slice_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, sizes: Shape
+) -> tuple[Any, ...]:
     (ct,) = cts
     x, v, *starts = operands
     ct_x = ct_v = None
@@ -381,7 +391,7 @@ def _dynamic_update_slice_transpose(cts: Any, operands: Any, *, sizes: Shape) ->
 
 
 def _dynamic_update_slice_batch(
-    size: int, operands: Any, dims: Any, *, sizes: Shape
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, sizes: Shape
 ) -> tuple[Any, Any]:
     x, v, *starts = operands
     x_dim, v_dim, *start_dims = dims
@@ -434,7 +444,7 @@ def _checked(name: str, x: Any, starts: Sequence[Any], sizes: Sequence[int]) -> 
     return own_sizes
 
 
-def _starts(start_indices: Any) -> tuple[Any, ...]:
+def _starts(start_indices: Sequence[Any]) -> tuple[Any, ...]:
     """Starts, one per axis; an array of them is taken apart, one stands for that of a vector."""
     if isinstance(start_indices, (list, tuple)):
         return tuple(start_indices)

@@ -94,7 +94,7 @@ def _plain_power(a: Any, b: Any) -> Array | complex:
     return a**b
 
 
-def _power_of_floats(a: Any, b: Any) -> float:
+def _power_of_floats(a: float, b: Any) -> float:
     """NumPy's power: Python's is complex for ``(-1.0) ** 0.5``, and raises for ``0.0 ** -1``."""
     try:
         a**b
@@ -105,7 +105,7 @@ def _power_of_floats(a: Any, b: Any) -> float:
 
 
 def _shifting(ufunc: np.ufunc) -> ArrayFunction:
-    def shift(a: Array, b: Array | complex) -> Any:
+    def shift(a: Array, b: Array | complex) -> Array:
         result = ufunc(a, b)
         return result.item() if type(a) in PYTHON_SCALARS and type(b) in PYTHON_SCALARS else result
 

@@ -28,7 +28,7 @@ Layer: ``primitives``. Reference: Van Loan, Computational Frameworks for the Fas
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,7 @@ def _fft_c2c_aval(x: ShapedArray, *, axes: Axes, inverse: bool) -> tuple[ShapedA
 
 
 def _fft_c2c_transpose(
-    cts: tuple[Array, ...], operands: Any, *, axes: Axes, inverse: bool
+    cts: tuple[Array, ...], operands: Sequence[Any], *, axes: Axes, inverse: bool
 ) -> tuple[Any, ...]:
     return (cast(fft_c2c(cts[0], axes, inverse=inverse), operands[0].aval.dtype),)
 
@@ -105,7 +105,7 @@ def _batched(axes: Axes, dim: int) -> Axes:
 
 
 def _fft_c2c_batch(
-    size: int, operands: Any, dims: Any, *, axes: Axes, inverse: bool
+    size: int, operands: Sequence[Array], dims: Sequence[Any], *, axes: Axes, inverse: bool
 ) -> tuple[Any, Any]:
     moved = _batched(axes, dims[0])
     return bind(fft_c2c_p, operands[0], axes=moved, inverse=inverse), dims
@@ -179,7 +179,9 @@ def _rfft_aval(x: ShapedArray, *, axes: Axes) -> tuple[ShapedArray, ...]:
     return (ShapedArray(shape, _spectrum_dtype(x.dtype)),)
 
 
-def _rfft_transpose(cts: tuple[Any, ...], operands: Any, *, axes: Axes) -> tuple[Any, ...]:
+def _rfft_transpose(
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axes: Axes
+) -> tuple[Any, ...]:
     (ct,) = cts
     aval = operands[0].aval
     n = aval.shape[axes[-1]]
@@ -187,7 +189,9 @@ def _rfft_transpose(cts: tuple[Any, ...], operands: Any, *, axes: Axes) -> tuple
     return (cast(irfft(conjugate(ct) / weights, axes, n), aval.dtype),)
 
 
-def _rfft_batch(size: int, operands: Any, dims: Any, *, axes: Axes) -> tuple[Any, Any]:
+def _rfft_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[Any], *, axes: Axes
+) -> tuple[Any, Any]:
     return bind(rfft_p, operands[0], axes=_batched(axes, dims[0])), dims
 
 
@@ -205,7 +209,7 @@ rfft_p = Primitive(
 )
 
 
-def rfft(x: Array, axes: Axes) -> Any:
+def rfft(x: Array, axes: Axes) -> Array:
     """Unnormalized Fourier transform of a real array, half of the spectrum.
 
     Args:
@@ -240,7 +244,7 @@ def _irfft_aval(x: ShapedArray, *, axes: Axes, n: int) -> tuple[ShapedArray, ...
 
 
 def _irfft_transpose(
-    cts: tuple[Array, ...], operands: Any, *, axes: Axes, n: int
+    cts: tuple[Array, ...], operands: Sequence[Any], *, axes: Axes, n: int
 ) -> tuple[Any, ...]:
     (ct,) = cts
     aval = operands[0].aval
@@ -248,7 +252,9 @@ def _irfft_transpose(
     return (cast(conjugate(rfft(ct, axes)) * weights, aval.dtype),)
 
 
-def _irfft_batch(size: int, operands: Any, dims: Any, *, axes: Axes, n: int) -> tuple[Any, Any]:
+def _irfft_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[Any], *, axes: Axes, n: int
+) -> tuple[Any, Any]:
     return bind(irfft_p, operands[0], axes=_batched(axes, dims[0]), n=n), dims
 
 

@@ -80,7 +80,9 @@ def _delayed(y: Any, steps: int) -> Any:
     return pad(y, 0, [*config, (steps, -steps, 0)])
 
 
-def _recursive_filter_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _recursive_filter_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]
+) -> tuple[Any, ...]:
     """``y'[i] = x'[i] - sum_k c'[k] y[i - k] - sum_k c[k] y'[i - k]``: the same filter."""
     c, _ = primals
     c_dot, x_dot = tangents
@@ -95,7 +97,7 @@ def _recursive_filter_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, 
     return bind(recursive_filter_p, c, x_dot)
 
 
-def _recursive_filter_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _recursive_filter_transpose(cts: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, ...]:
     """The filter is a Toeplitz matrix: its transpose runs backwards."""
     c, x = operands
     if is_linear(c) or not is_linear(x):
@@ -105,7 +107,9 @@ def _recursive_filter_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
     return (None, reverse(y, last))
 
 
-def _recursive_filter_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+def _recursive_filter_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[Any]
+) -> tuple[Any, Any]:
     c, x = operands
     if dims[0] is None and len(shape_of(c)) == 1:
         return bind(recursive_filter_p, c, moveaxis(x, dims[1], 0)), (0,)

@@ -110,7 +110,7 @@ def batched_indices(
     return [np.arange(size).reshape((size,) + (1,) * max(ndims)), *moved]
 
 
-def _batched_value(size: int, v: Array, dim: int | None, slot: Shape, position: int) -> Any:
+def _batched_value(size: int, v: Array, dim: int | None, slot: Shape, position: int) -> Array:
     """A written value with its batch axis at a position of its shape ``S + rest``.
 
     A scalar without a batch axis stays one.
@@ -127,7 +127,12 @@ def _batched_value(size: int, v: Array, dim: int | None, slot: Shape, position: 
 
 
 def scatter_batch(
-    primitive: Primitive, size: int, operands: Any, dims: Any, axes: Axes, **params: object
+    primitive: Primitive,
+    size: int,
+    operands: Sequence[Array],
+    dims: Sequence[int | None],
+    axes: Axes,
+    **params: object,
 ) -> tuple[Any, Any]:
     """The batching rule of all primitives that write into an array."""
     x, v, *indices = operands
@@ -149,7 +154,12 @@ def scatter_batch(
 
 
 def _slot_without(
-    size: int, x: Array, x_dim: int | None, indices: Any, index_dims: Any, axes: Axes
+    size: int,
+    x: Array,
+    x_dim: int | None,
+    indices: Sequence[Array],
+    index_dims: Sequence[Any],
+    axes: Axes,
 ) -> Shape:
     """The shape ``S + rest`` of one element of the batch."""
     shapes = [without_axis(i, dim) for i, dim in zip(indices, index_dims, strict=True)]
@@ -172,14 +182,21 @@ def _gather_aval(
 
 
 def _gather_transpose(
-    cts: tuple[Any, ...], operands: Any, *, axes: Axes, mode: str
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axes: Axes, mode: str
 ) -> tuple[Any, ...]:
     x, *indices = operands
     (ct,) = bind(accumulate_p, cts[0], *indices, shape=shape_of(x), axes=axes, mode=mode)
     return (ct, *(None,) * len(indices))
 
 
-def _gather_batch(size: int, operands: Any, dims: Any, *, axes: Axes, mode: str) -> tuple[Any, Any]:
+def _gather_batch(
+    size: int,
+    operands: Sequence[Array | complex],
+    dims: Sequence[int | None],
+    *,
+    axes: Axes,
+    mode: str,
+) -> tuple[Any, Any]:
     x, *indices = operands
     x_dim, *index_dims = dims
     if x_dim is None:
@@ -251,7 +268,7 @@ def _accumulate_aval(
 
 
 def _accumulate_transpose(
-    cts: tuple[Array, ...], operands: Any, *, shape: Shape, axes: Axes, mode: str
+    cts: tuple[Array, ...], operands: Sequence[Any], *, shape: Shape, axes: Axes, mode: str
 ) -> tuple[Any, ...]:
     v, *indices = operands
     (ct,) = bind(gather_p, cts[0], *indices, axes=axes, mode=mode)
@@ -259,7 +276,13 @@ def _accumulate_transpose(
 
 
 def _accumulate_batch(
-    size: int, operands: Any, dims: Any, *, shape: Shape, axes: Axes, mode: str
+    size: int,
+    operands: Sequence[Array],
+    dims: Sequence[int | None],
+    *,
+    shape: Shape,
+    axes: Axes,
+    mode: str,
 ) -> tuple[Any, Any]:
     v, *indices = operands
     v_dim, *index_dims = dims
@@ -302,7 +325,7 @@ accumulate_p = Primitive(
 
 
 def scatter_aval(
-    x: ShapedArray, v: ShapedArray, *indices: ShapedArray, axes: Axes, **params: Any
+    x: ShapedArray, v: ShapedArray, *indices: ShapedArray, axes: Axes, **params: object
 ) -> tuple[ShapedArray, ...]:
     """Abstract evaluation of all primitives that write into an array."""
     _check_value("scatter", x, v, _check("scatter", x.shape, indices, axes))
@@ -326,7 +349,7 @@ def _scatter_add_in_place(
 
 
 def _scatter_add_transpose(
-    cts: tuple[Any, ...], operands: Any, *, axes: Axes, mode: str, unique_indices: bool
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
     (ct,) = cts
     x, v, *indices = operands
@@ -336,7 +359,7 @@ def _scatter_add_transpose(
     return (ct if is_linear(x) else None, ct_v, *(None,) * len(indices))
 
 
-def _scatter_add_batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+def _scatter_add_batch(size: int, operands: list[Any], dims: Any, **params: Any) -> tuple[Any, Any]:
     return scatter_batch(scatter_add_p, size, operands, dims, **params)
 
 
@@ -377,7 +400,7 @@ def _scatter_set_in_place(
 
 
 def _scatter_set_transpose(
-    cts: tuple[Any, ...], operands: Any, *, axes: Axes, mode: str, unique_indices: bool
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axes: Axes, mode: str, unique_indices: bool
 ) -> tuple[Any, ...]:
     """The array's cotangent is 0 where it was overwritten; of the values only the last counts."""
     (ct,) = cts
@@ -404,7 +427,9 @@ def over_rest(x: Array, slot: Shape) -> Array:
     return reshape(x, shape + (1,) * (len(slot) - len(shape)))
 
 
-def _scatter_set_batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+def _scatter_set_batch(
+    size: int, operands: Sequence[Array], dims: Any, **params: Any
+) -> tuple[Any, Any]:
     return scatter_batch(scatter_set_p, size, operands, dims, **params)
 
 
@@ -439,7 +464,7 @@ def _is_last_write_aval(
 
 
 def _is_last_write_batch(
-    size: int, operands: Any, dims: Any, *, extents: Shape, mode: str
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, extents: Shape, mode: str
 ) -> tuple[Any, Any]:
     indices = batched_indices(size, operands, dims, True)
     return bind(is_last_write_p, *indices, extents=(size, *extents), mode=mode), (0,)

@@ -175,7 +175,7 @@ def _combine(x: Operand, v: Operand, op: str) -> Any:
 
 def accumulate(
     v: Any, indices: Sequence[Any], axes: Axes, shape: Shape, mode: str = "raise"
-) -> Any:
+) -> Array:
     """Zeros of a shape with values added at index arrays: the transpose of ``gather``.
 
     Args:
@@ -207,7 +207,7 @@ def _along_axis(shape: Shape, index: Array, axis: int) -> tuple[Any, ...]:
 
 def take_along_axis(
     x: Any, index: Array, axis: int, mode: str = "raise", fill_value: object = None
-) -> Any:
+) -> Array:
     """``np.take_along_axis``: one index array for each line along an axis."""
     shape = shape_of(x)
     axis = normalize_axis(axis, len(shape), "axis")
@@ -223,7 +223,7 @@ def put_along_axis(
     op: str = "set",
     mode: str = "raise",
     unique_indices: bool = False,
-) -> Any:
+) -> Array:
     """``np.put_along_axis`` as a function: the array with values written along an axis.
 
     Args:

@@ -108,7 +108,9 @@ def _concatenate_aval(*avals: ShapedArray, axis: int) -> tuple[ShapedArray, ...]
     return (ShapedArray((*head, extent, *tail), dtype),)
 
 
-def _concatenate_transpose(cts: tuple[Any, ...], operands: Any, *, axis: int) -> tuple[Any, ...]:
+def _concatenate_transpose(
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axis: int
+) -> tuple[Any, ...]:
     """Each operand's cotangent is its part of the result's: one ``split`` for all of them."""
     flags = [is_linear(x) for x in operands]
     sizes = tuple([shape_of(x)[axis] for x in operands])
@@ -121,12 +123,14 @@ def _concatenate_transpose(cts: tuple[Any, ...], operands: Any, *, axis: int) ->
     return tuple([part if flag else None for part, flag in zip(parts, flags, strict=True)])
 
 
-def _concatenate_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
+def _concatenate_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, axis: int
+) -> tuple[Any, Any]:
     return bind(concatenate_p, *to_front(size, operands, dims), axis=axis + 1), (0,)
 
 
 def _concatenate_lower(
-    index: tuple[Any, ...], avals: Any, output: int, *, axis: int
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, *, axis: int
 ) -> tuple[Read, ...]:
     reads = []
     start = 0
@@ -138,7 +142,9 @@ def _concatenate_lower(
     return tuple(reads)
 
 
-def _concatenate_routine(e: Any, operands: Any, results: Any, *, axis: int) -> None:
+def _concatenate_routine(
+    e: Any, operands: Sequence[Any], results: Sequence[Any], *, axis: int
+) -> None:
     """One part after the other."""
     (out,) = results
     start = 0
@@ -201,13 +207,13 @@ def _split_aval(x: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> tuple[S
 
 
 def _split_transpose(
-    cts: tuple[Array, ...], operands: Any, *, sizes: tuple[int, ...], axis: int
+    cts: tuple[Array, ...], operands: Sequence[Any], *, sizes: tuple[int, ...], axis: int
 ) -> tuple[Any, ...]:
     return bind(concatenate_p, *_instantiated(cts), axis=axis)
 
 
 def _split_batch(
-    size: int, operands: Any, dims: Any, *, sizes: tuple[int, ...], axis: int
+    size: int, operands: Any, dims: Sequence[Any], *, sizes: tuple[int, ...], axis: int
 ) -> tuple[Any, Any]:
     (dim,) = dims
     moved = axis + (axis >= dim)
@@ -215,7 +221,7 @@ def _split_batch(
 
 
 def _split_lower(
-    index: tuple[Any, ...], avals: Any, output: int, *, sizes: tuple[int, ...], axis: int
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, *, sizes: tuple[int, ...], axis: int
 ) -> tuple[Read, ...]:
     start = sum(sizes[:output])
     return (Read(0, (*index[:axis], index[axis] + start, *index[axis + 1 :])),)
@@ -282,7 +288,9 @@ def _stack_aval(*avals: ShapedArray, axis: int) -> tuple[ShapedArray, ...]:
     return (ShapedArray((*shape[:axis], len(avals), *shape[axis:]), dtype),)
 
 
-def _stack_transpose(cts: tuple[Any, ...], operands: Any, *, axis: int) -> tuple[Any, ...]:
+def _stack_transpose(
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axis: int
+) -> tuple[Any, ...]:
     flags = [is_linear(x) for x in operands]
     if sum(flags) == 1:
         position = flags.index(True)
@@ -292,18 +300,22 @@ def _stack_transpose(cts: tuple[Any, ...], operands: Any, *, axis: int) -> tuple
     return tuple([part if flag else None for part, flag in zip(parts, flags, strict=True)])
 
 
-def _stack_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
+def _stack_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, axis: int
+) -> tuple[Any, Any]:
     return bind(stack_p, *to_front(size, operands, dims), axis=axis + 1), (0,)
 
 
-def _stack_lower(index: tuple[Any, ...], avals: Any, output: int, *, axis: int) -> tuple[Read, ...]:
+def _stack_lower(
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, *, axis: int
+) -> tuple[Read, ...]:
     entries = (*index[:axis], *index[axis + 1 :])
     return tuple(
         [Read(operand, entries, ((index[axis] - operand, 1),)) for operand in range(len(avals))]
     )
 
 
-def _stack_routine(e: Any, operands: Any, results: Any, *, axis: int) -> None:
+def _stack_routine(e: Any, operands: Sequence[Any], results: Sequence[Any], *, axis: int) -> None:
     """One slice after the other."""
     (out,) = results
     steps = out.strides
@@ -325,7 +337,7 @@ stack_p = Primitive(
 )
 
 
-def stack(arrays: Sequence[Any], axis: int = 0, dtype: DTypeLike | None = None) -> Any:
+def stack(arrays: Sequence[Any], axis: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Join arrays of one shape along a new axis, in one equation.
 
     Args:
@@ -361,11 +373,15 @@ def _unstack_aval(x: ShapedArray, *, axis: int) -> tuple[ShapedArray, ...]:
     return (part,) * x.shape[axis]
 
 
-def _unstack_transpose(cts: tuple[Array, ...], operands: Any, *, axis: int) -> tuple[Any, ...]:
+def _unstack_transpose(
+    cts: tuple[Array, ...], operands: Sequence[Any], *, axis: int
+) -> tuple[Any, ...]:
     return bind(stack_p, *_instantiated(cts), axis=axis)
 
 
-def _unstack_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
+def _unstack_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[Any], *, axis: int
+) -> tuple[Any, Any]:
     (dim,) = dims
     moved = axis + (axis >= dim)
     outs = bind(unstack_p, operands[0], axis=moved)
@@ -373,7 +389,7 @@ def _unstack_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[A
 
 
 def _unstack_lower(
-    index: tuple[Any, ...], avals: Any, output: int, *, axis: int
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, *, axis: int
 ) -> tuple[Read, ...]:
     return (Read(0, (*index[:axis], output, *index[axis:])),)
 
@@ -452,7 +468,9 @@ def _pad_aval(x: ShapedArray, value: ShapedArray, *, config: PadConfig) -> tuple
     return (ShapedArray(_pad_places(x.shape, config)[0], x.dtype),)
 
 
-def _pad_transpose(cts: tuple[Any, ...], operands: Any, *, config: PadConfig) -> tuple[Any, ...]:
+def _pad_transpose(
+    cts: tuple[Any, ...], operands: Sequence[Any], *, config: PadConfig
+) -> tuple[Any, ...]:
     (ct,) = cts
     x, value = operands
     shape = shape_of(x)
@@ -469,7 +487,9 @@ def _pad_transpose(cts: tuple[Any, ...], operands: Any, *, config: PadConfig) ->
     return (ct_x, ct_value)
 
 
-def _pad_batch(size: int, operands: Any, dims: Any, *, config: PadConfig) -> tuple[Any, Any]:
+def _pad_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, config: PadConfig
+) -> tuple[Any, Any]:
     x, value = operands
     x_dim, value_dim = dims
     if value_dim is None:
@@ -501,7 +521,9 @@ def _pad_lower(
     return (Read(0, tuple(entries), tuple(conditions)), Read(1, ()))
 
 
-def _pad_routine(e: Any, operands: Any, results: Any, *, config: PadConfig) -> None:
+def _pad_routine(
+    e: Any, operands: Sequence[Any], results: Sequence[Any], *, config: PadConfig
+) -> None:
     x, value = operands
     (out,) = results
     e.fill(out, e.read(value, ()))
@@ -561,13 +583,13 @@ def _reverse_aval(x: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedArray
 
 
 def _reverse_transpose(
-    cts: tuple[Any, ...], operands: Any, *, axes: tuple[int, ...]
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axes: tuple[int, ...]
 ) -> tuple[Any, ...]:
     return bind(reverse_p, cts[0], axes=axes)
 
 
 def _reverse_batch(
-    size: int, operands: Any, dims: Any, *, axes: tuple[int, ...]
+    size: int, operands: Any, dims: Sequence[Any], *, axes: tuple[int, ...]
 ) -> tuple[Any, ...]:
     (dim,) = dims
     moved = tuple([axis + (axis >= dim) for axis in axes])
@@ -575,7 +597,7 @@ def _reverse_batch(
 
 
 def _reverse_lower(
-    index: tuple[Any, ...], avals: Any, output: int, *, axes: tuple[int, ...]
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, *, axes: tuple[int, ...]
 ) -> tuple[Read, ...]:
     shape = avals[0].shape
     entries = [i * -1 + (shape[a] - 1) if a in axes else i for a, i in enumerate(index)]

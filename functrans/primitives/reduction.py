@@ -19,7 +19,7 @@ Layer: ``primitives`` (above ``cumulative``).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,9 @@ def _reduction(
             raise TypeError(f"{name}: not defined for {x}; cast the operand first")
         return (ShapedArray(reduced_shape(x.shape, axes), dtype or x.dtype),)
 
-    def batch(size: int, operands: Any, dims: Any, *, axes: tuple[int, ...]) -> tuple[Any, Any]:
+    def batch(
+        size: int, operands: Sequence[Any], dims: Sequence[Any], *, axes: tuple[int, ...]
+    ) -> tuple[Any, Any]:
         moved, out_dim = batched_axes(axes, dims[0])
         return bind(primitive, operands[0], axes=moved), (out_dim,)
 
@@ -119,7 +121,11 @@ def _check_not_empty(name: str, shape: tuple[int, ...], axes: tuple[int, ...]) -
 
 
 def _extremum_jvp(
-    primals: Any, tangents: Any, outs: Any, *, axes: tuple[int, ...]
+    primals: Sequence[Array],
+    tangents: Sequence[Any],
+    outs: Sequence[Array],
+    *,
+    axes: tuple[int, ...],
 ) -> tuple[Any, ...]:
     """The mean of the tangents of the elements that are the extremum."""
     (x,), (t,), (y,) = primals, tangents, outs
@@ -159,7 +165,7 @@ def reduce_min(x: Any, axes: tuple[int, ...]) -> Any:
 # product ----------------------------------------------------------------------------------------
 
 
-def _products_of_others(x: Array, axes: tuple[int, ...]) -> Any:
+def _products_of_others(x: Array, axes: tuple[int, ...]) -> Array:
     """For each element the product of all others in its lane: of those before, of those after."""
     shape = shape_of(x)
     kept = tuple(axis for axis in range(len(shape)) if axis not in axes)
@@ -174,7 +180,7 @@ def _products_of_others(x: Array, axes: tuple[int, ...]) -> Any:
 
 
 def _reduce_prod_jvp(
-    primals: Any, tangents: Any, outs: Any, *, axes: tuple[int, ...]
+    primals: Sequence[Any], tangents: Sequence[Any], outs: Any, *, axes: tuple[int, ...]
 ) -> tuple[Any, ...]:
     (x,), (t,), (y,) = primals, tangents, outs
     if type(t) is Zero:
@@ -225,7 +231,11 @@ def _logsumexp_impl(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 def _logsumexp_jvp(
-    primals: Any, tangents: Any, outs: Any, *, axes: tuple[int, ...]
+    primals: tuple[Any, ...],
+    tangents: Sequence[Any],
+    outs: tuple[Any, ...],
+    *,
+    axes: tuple[int, ...],
 ) -> tuple[Any, ...]:
     """Softmax weights ``exp(x - max x)``, divided by their sum.
 
@@ -240,7 +250,7 @@ def _logsumexp_jvp(
     return (reduce_sum(t * weights, axes) / reduce_sum(weights, axes),)
 
 
-def _below_top(x: Array, axes: tuple[int, ...]) -> Any:
+def _below_top(x: Array, axes: tuple[int, ...]) -> Array:
     """``x`` minus its maximum; if that is infinite, 0 where ``x`` is the same, else -inf."""
     level = real(x) if dtype_of(x).kind == "c" else x
     top = bind(stop_gradient_p, reduce_max(level, axes))[0]
@@ -310,7 +320,9 @@ def _position(name: str, function: Callable[..., Any], is_max: bool) -> Primitiv
         _check_not_empty(name, x.shape, (axis,))
         return (ShapedArray(reduced_shape(x.shape, (axis,)), np.dtype(np.int64)),)
 
-    def batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
+    def batch(
+        size: int, operands: Sequence[Array], dims: Sequence[Any], *, axis: int
+    ) -> tuple[Any, Any]:
         (moved,), out_dim = batched_axes((axis,), dims[0])
         return bind(primitive, operands[0], axis=moved), (out_dim,)
 

@@ -18,6 +18,7 @@ from functrans.core.avals import ShapedArray, Zero
 from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive, nondifferentiable
+from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import add_tangents, once_each
 from functrans.primitives.gather_scatter import (
@@ -60,7 +61,7 @@ def _neighbour_writes_aval(
 
 
 def _neighbour_writes_batch(
-    size: int, operands: Any, dims: Any, *, extents: Shape, mode: str
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, extents: Shape, mode: str
 ) -> tuple[Any, Any]:
     """Positions count from the beginning of each element of the batch."""
     indices = batched_indices(size, operands, dims, True)
@@ -94,7 +95,7 @@ def _scatter_reduce_check(*avals: ShapedArray, op: str, mode: str, **_: object) 
 
 
 def _scatter_reduce_impl(
-    x: Any, v: Any, *indices: Any, axes: Axes, mode: str, unique_indices: bool, op: str
+    x: Array, v: Array, *indices: Any, axes: Axes, mode: str, unique_indices: bool, op: str
 ) -> tuple[Any, ...]:
     out = np.array(x, order="C")
     # np.maximum.at reports NaN operands as invalid, np.maximum does not.
@@ -104,7 +105,14 @@ def _scatter_reduce_impl(
 
 
 def _scatter_reduce_jvp(
-    primals: Any, tangents: Any, outs: Any, *, axes: Axes, mode: str, unique_indices: bool, op: str
+    primals: Sequence[Array],
+    tangents: Sequence[Any],
+    outs: Sequence[Array],
+    *,
+    axes: Axes,
+    mode: str,
+    unique_indices: bool,
+    op: str,
 ) -> tuple[Any, ...]:
     """Each element and each value counts with its own weight, which the primals determine."""
     x, v, *indices = primals
@@ -127,7 +135,12 @@ def _scatter_reduce_jvp(
 
 
 def _extremum_weights(
-    x: Any, v: Any, y: Any, indices: Sequence[Any], places: dict[str, Any], unique_indices: bool
+    x: Array,
+    v: Array,
+    y: Array,
+    indices: Sequence[Any],
+    places: dict[str, Any],
+    unique_indices: bool,
 ) -> tuple[Any, Any]:
     """Those that are equal to the result share its derivative evenly; NaN is equal to NaN."""
     dtype = dtype_of(y)
@@ -142,7 +155,7 @@ def _extremum_weights(
 
 
 def _product_weights(
-    x: Any, v: Any, indices: Sequence[Any], places: dict[str, Any], unique_indices: bool
+    x: Array, v: Array, indices: Sequence[Any], places: dict[str, Any], unique_indices: bool
 ) -> tuple[Any, Any]:
     """The product of all other factors, exact where factors are 0.
 
@@ -168,7 +181,7 @@ def _product_weights(
     return weight_x, weight_v
 
 
-def _product_along(v: Any, links: Any) -> Any:
+def _product_along(v: Any, links: Any) -> Array:
     """Per element the product of all that its link leads to, itself not included."""
     total, jump = v, links
     for _ in range((shape_of(v)[0] - 1).bit_length() if shape_of(v)[0] else 0):
@@ -179,13 +192,15 @@ def _product_along(v: Any, links: Any) -> Any:
     return _linked(total, links)
 
 
-def _linked(v: Any, links: Any) -> Any:
+def _linked(v: Array, links: Array) -> Array:
     """Elements that links lead to; 1 where there is no link."""
     (found,) = bind(gather_p, v, links, axes=(0,), mode="clip")
     return ew.where(over_rest(links < 0, shape_of(v)), 1, found)
 
 
-def _scatter_reduce_batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+def _scatter_reduce_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], **params: Any
+) -> tuple[Any, Any]:
     return scatter_batch(scatter_reduce_p, size, operands, dims, **params)
 
 

@@ -8,6 +8,7 @@ Layer: ``primitives``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -112,11 +113,15 @@ def _slice_check(*avals: ShapedArray, index: BasicIndex) -> None:
     index.check()
 
 
-def _slice_transpose(cts: tuple[Any, ...], operands: Any, *, index: BasicIndex) -> tuple[Any, ...]:
+def _slice_transpose(
+    cts: tuple[Any, ...], operands: Sequence[Any], *, index: BasicIndex
+) -> tuple[Any, ...]:
     return bind(embed_p, cts[0], index=index, shape=operands[0].aval.shape)
 
 
-def _slice_batch(size: int, operands: Any, dims: Any, *, index: BasicIndex) -> tuple[Any, Any]:
+def _slice_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[Any], *, index: BasicIndex
+) -> tuple[Any, Any]:
     x = moveaxis(operands[0], dims[0], 0)
     return bind(slice_p, x, index=index.under_batch(len(shape_of(x)) - 1)), (0,)
 
@@ -151,7 +156,7 @@ def basic_places(index: BasicIndex, shape: tuple[int, ...]) -> list[tuple[int, i
 
 
 def _slice_lower(
-    position: tuple[Any, ...], avals: Any, output: int, *, index: BasicIndex
+    position: tuple[Any, ...], avals: Sequence[Any], output: int, *, index: BasicIndex
 ) -> tuple[Read, ...]:
     places = basic_places(index, avals[0].shape)
     return (
@@ -206,19 +211,26 @@ def _embed_check(v: ShapedArray, *, index: BasicIndex, shape: tuple[int, ...]) -
 
 
 def _embed_transpose(
-    cts: tuple[Array, ...], operands: Any, *, index: BasicIndex, shape: tuple[int, ...]
+    cts: tuple[Array, ...], operands: Sequence[Any], *, index: BasicIndex, shape: tuple[int, ...]
 ) -> tuple[Any, ...]:
     return bind(slice_p, cts[0], index=index)
 
 
 def _embed_batch(
-    size: int, operands: Any, dims: Any, *, index: BasicIndex, shape: tuple[int, ...]
+    size: int,
+    operands: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    index: BasicIndex,
+    shape: tuple[int, ...],
 ) -> tuple[Any, Any]:
     v = moveaxis(operands[0], dims[0], 0)
     return bind(embed_p, v, index=index.under_batch(len(shape)), shape=(size, *shape)), (0,)
 
 
-def _placed_read(operand: int, position: tuple[Any, ...], places: Any, ndim: int) -> Read | None:
+def _placed_read(
+    operand: int, position: tuple[Any, ...], places: Sequence[Any], ndim: int
+) -> Read | None:
     """What an index of the whole reads of the part that lies at ``places``.
 
     ``None`` where the part's step does not divide the index.
@@ -244,7 +256,12 @@ def _placed_read(operand: int, position: tuple[Any, ...], places: Any, ndim: int
 
 
 def _embed_lower(
-    position: tuple[Any, ...], avals: Any, output: int, *, index: BasicIndex, shape: tuple[int, ...]
+    position: tuple[Any, ...],
+    avals: Sequence[Any],
+    output: int,
+    *,
+    index: BasicIndex,
+    shape: tuple[int, ...],
 ) -> tuple[Read, ...] | None:
     read = _placed_read(0, position, basic_places(index, shape), len(avals[0].shape))
     return None if read is None else (read,)
@@ -267,7 +284,12 @@ def _write_part(e: Any, part: Any, whole: Any, index: BasicIndex) -> None:
 
 
 def _embed_routine(
-    e: Any, operands: Any, results: Any, *, index: BasicIndex, shape: tuple[int, ...]
+    e: Any,
+    operands: Sequence[Any],
+    results: Sequence[Any],
+    *,
+    index: BasicIndex,
+    shape: tuple[int, ...],
 ) -> None:
     e.fill(results[0], e.constant(results[0].dtype, 0))
     _write_part(e, operands[0], results[0], index)
@@ -315,7 +337,7 @@ def _slice_update_aval(
 
 
 def _slice_update_transpose(
-    cts: tuple[Array, ...], operands: Any, *, index: BasicIndex
+    cts: tuple[Array, ...], operands: Sequence[Any], *, index: BasicIndex
 ) -> tuple[Any, ...]:
     (ct,) = cts
     x, v = operands
@@ -329,7 +351,7 @@ def _slice_update_transpose(
 
 
 def _slice_update_batch(
-    size: int, operands: Any, dims: Any, *, index: BasicIndex
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, index: BasicIndex
 ) -> tuple[Any, Any]:
     x, v = operands
     x_dim, v_dim = dims
@@ -345,7 +367,7 @@ def _slice_update_batch(
 
 
 def _slice_update_lower(
-    position: tuple[Any, ...], avals: Any, output: int, *, index: BasicIndex
+    position: tuple[Any, ...], avals: Sequence[Any], output: int, *, index: BasicIndex
 ) -> tuple[Read, ...] | None:
     x, value = avals
     rank = len(index.result_shape(x.shape))
@@ -357,7 +379,9 @@ def _slice_update_lower(
     return (Read(1, tuple(entries), read.conditions), Read(0, position))
 
 
-def _slice_update_routine(e: Any, operands: Any, results: Any, *, index: BasicIndex) -> None:
+def _slice_update_routine(
+    e: Any, operands: Sequence[Any], results: Sequence[Any], *, index: BasicIndex
+) -> None:
     x, value = operands
     e.copy(x, results[0])
     _write_part(e, value, results[0], index)
@@ -377,7 +401,7 @@ slice_update_p: Primitive = Primitive(
 )
 
 
-def slice_index(x: Any, index: BasicIndex) -> Any:
+def slice_index(x: Any, index: BasicIndex) -> Array:
     """``x[index]`` for a static basic index."""
     return bind(slice_p, x, index=index)[0]
 

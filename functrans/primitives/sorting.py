@@ -79,7 +79,9 @@ def _check_lanes(name: str, shape: tuple[int, ...], indices: tuple[int, ...], ax
         )
 
 
-def _select_along_transpose(cts: tuple[Any, ...], operands: Any, *, axis: int) -> tuple[Any, ...]:
+def _select_along_transpose(
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axis: int
+) -> tuple[Any, ...]:
     x, indices = operands
     if not is_linear(x):
         return (None, None)
@@ -87,7 +89,9 @@ def _select_along_transpose(cts: tuple[Any, ...], operands: Any, *, axis: int) -
     return (*placed, None)
 
 
-def _select_along_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
+def _select_along_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, axis: int
+) -> tuple[Any, Any]:
     return bind(select_along_p, *to_front(size, operands, dims), axis=axis + 1), (0,)
 
 
@@ -128,7 +132,7 @@ def _place_along_aval(
 
 
 def _place_along_transpose(
-    cts: tuple[Array, ...], operands: Any, *, axis: int, size: int
+    cts: tuple[Array, ...], operands: Sequence[Any], *, axis: int, size: int
 ) -> tuple[Any, ...]:
     v, indices = operands
     if not is_linear(v):
@@ -137,7 +141,7 @@ def _place_along_transpose(
 
 
 def _place_along_batch(
-    batch_size: int, operands: Any, dims: Any, *, axis: int, size: int
+    batch_size: int, operands: Sequence[Array], dims: Sequence[int | None], *, axis: int, size: int
 ) -> tuple[Any, Any]:
     moved = to_front(batch_size, operands, dims)
     return bind(place_along_p, *moved, axis=axis + 1, size=size), (0,)
@@ -189,7 +193,12 @@ def _sort_aval(x: ShapedArray, *, axis: int, stable: bool) -> tuple[ShapedArray,
 
 
 def _sort_jvp(
-    primals: Any, tangents: Any, outs: Any, *, axis: int, stable: bool
+    primals: Sequence[Array],
+    tangents: Sequence[Any],
+    outs: Sequence[Array],
+    *,
+    axis: int,
+    stable: bool,
 ) -> tuple[Any, ...]:
     (x,), (t,), (y,) = primals, tangents, outs
     if type(t) is Zero:
@@ -197,7 +206,9 @@ def _sort_jvp(
     return bind(select_along_p, t, argsort(x, axis), axis=axis)
 
 
-def _sort_batch(size: int, operands: Any, dims: Any, *, axis: int, stable: bool) -> tuple[Any, Any]:
+def _sort_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[Any], *, axis: int, stable: bool
+) -> tuple[Any, Any]:
     moved = _axis_moved(axis, dims[0])
     return bind(sort_p, operands[0], axis=moved, stable=stable), dims
 
@@ -242,7 +253,7 @@ def _argsort_aval(x: ShapedArray, *, axis: int, stable: bool) -> tuple[ShapedArr
 
 
 def _argsort_batch(
-    size: int, operands: Any, dims: Any, *, axis: int, stable: bool
+    size: int, operands: Sequence[Array], dims: Sequence[Any], *, axis: int, stable: bool
 ) -> tuple[Any, Any]:
     moved = _axis_moved(axis, dims[0])
     return bind(argsort_p, operands[0], axis=moved, stable=stable), dims
@@ -289,7 +300,7 @@ def _top_k_impl(x: Array, *, k: int) -> tuple[Any, ...]:
     return (np.take_along_axis(x, indices, -1), indices)
 
 
-def _largest(x: Array, k: int) -> Any:
+def _largest(x: Array, k: int) -> Array:
     """Positions of the ``k`` largest, in order of position: selection instead of a sort.
 
     All above the ``k``-th largest value, and the first of those equal to it. No NaN.
@@ -318,7 +329,9 @@ def _check_k(shape: tuple[int, ...], k: int) -> None:
         )
 
 
-def _top_k_jvp(primals: Any, tangents: Any, outs: Any, *, k: int) -> tuple[Any, ...]:
+def _top_k_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any], *, k: int
+) -> tuple[Any, ...]:
     (t,), (values, indices) = tangents, outs
     if type(t) is Zero:
         return (zeros_like_aval(values), zeros_like_aval(indices))
@@ -326,7 +339,9 @@ def _top_k_jvp(primals: Any, tangents: Any, outs: Any, *, k: int) -> tuple[Any, 
     return (*bind(select_along_p, t, indices, axis=axis), zeros_like_aval(indices))
 
 
-def _top_k_batch(size: int, operands: Any, dims: Any, *, k: int) -> tuple[Any, Any]:
+def _top_k_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[Any], *, k: int
+) -> tuple[Any, Any]:
     return bind(top_k_p, moveaxis(operands[0], dims[0], 0), k=k), (0, 0)
 
 
@@ -389,7 +404,9 @@ def _lexsort_aval(*keys: ShapedArray, axis: int) -> tuple[ShapedArray, ...]:
     return (ShapedArray(keys[0].shape, _INT64),)
 
 
-def _lexsort_batch(size: int, operands: Any, dims: Any, *, axis: int) -> tuple[Any, Any]:
+def _lexsort_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, axis: int
+) -> tuple[Any, Any]:
     return bind(lexsort_p, *to_front(size, operands, dims), axis=axis + 1), (0,)
 
 
@@ -434,7 +451,9 @@ def _searchsorted_aval(a: ShapedArray, v: ShapedArray, *, side: str) -> tuple[Sh
     return (ShapedArray(v.shape, _INT64),)
 
 
-def _searchsorted_batch(size: int, operands: Any, dims: Any, *, side: str) -> tuple[Any, Any]:
+def _searchsorted_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, side: str
+) -> tuple[Any, Any]:
     a, v = operands
     if dims[0] is None and len(shape_of(a)) == 1:
         return bind(searchsorted_p, a, v, side=side), (dims[1],)
@@ -483,7 +502,7 @@ def _argpartition_aval(x: ShapedArray, *, kth: tuple[int, ...], axis: int) -> tu
 
 
 def _argpartition_batch(
-    size: int, operands: Any, dims: Any, *, kth: tuple[int, ...], axis: int
+    size: int, operands: Sequence[Array], dims: Sequence[Any], *, kth: tuple[int, ...], axis: int
 ) -> tuple[Any, Any]:
     moved = _axis_moved(axis, dims[0])
     return bind(argpartition_p, operands[0], kth=kth, axis=moved), dims
@@ -509,7 +528,7 @@ def argpartition(x: Array, kth: tuple[int, ...], axis: int) -> Array:
     return bind(argpartition_p, x, kth=kth, axis=axis)[0]
 
 
-def partition(x: Array, kth: tuple[int, ...], axis: int) -> Any:
+def partition(x: Array, kth: tuple[int, ...], axis: int) -> Array:
     """Bring the elements ``kth`` to where a sort would bring them, smaller ones before."""
     return select_along(x, argpartition(x, kth, axis), axis)
 

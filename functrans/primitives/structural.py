@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -66,17 +67,21 @@ def _cast_jvp(
     return (zeros_like_aval(outs[0]),)
 
 
-def zeros_like_aval(value: Array) -> Any:
+def zeros_like_aval(value: Array) -> Zero:
     """The symbolic zero of a value's aval."""
     from_value = ShapedArray(shape_of(value), dtype_of(value))
     return Zero(from_value)
 
 
-def _cast_transpose(cts: tuple[Array, ...], operands: Any, *, dtype: np.dtype) -> tuple[Any, ...]:
+def _cast_transpose(
+    cts: tuple[Array, ...], operands: Sequence[Any], *, dtype: np.dtype
+) -> tuple[Any, ...]:
     return (cast(cts[0], operands[0].aval.dtype),)
 
 
-def _cast_batch(size: int, operands: Any, dims: Any, *, dtype: np.dtype) -> tuple[Any, Any]:
+def _cast_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None], *, dtype: np.dtype
+) -> tuple[Any, Any]:
     return bind(cast_p, operands[0], dtype=dtype), dims
 
 
@@ -123,11 +128,13 @@ def _weaken_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (ShapedArray((), x.dtype, True),)
 
 
-def _weaken_transpose(cts: tuple[Array, ...], operands: Any) -> tuple[Any, ...]:
+def _weaken_transpose(cts: tuple[Array, ...], operands: Sequence[Any]) -> tuple[Any, ...]:
     return (cts[0],)
 
 
-def _weaken_batch(size: int, operands: Any, dims: Any) -> tuple[Any, ...]:
+def _weaken_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[int | None]
+) -> tuple[Any, ...]:
     return operands, dims
 
 
@@ -165,20 +172,20 @@ def _reshape_aval(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[ShapedArra
 
 
 def _reshape_transpose(
-    cts: tuple[Any, ...], operands: Any, *, shape: tuple[int, ...]
+    cts: tuple[Any, ...], operands: Sequence[Any], *, shape: tuple[int, ...]
 ) -> tuple[Any, ...]:
     return bind(reshape_p, cts[0], shape=operands[0].aval.shape)
 
 
 def _reshape_batch(
-    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+    size: int, operands: Sequence[Array], dims: Sequence[Any], *, shape: tuple[int, ...]
 ) -> tuple[Any, Any]:
     x = moveaxis(operands[0], dims[0], 0)
     return bind(reshape_p, x, shape=(size, *shape)), (0,)
 
 
 def _reshape_lower(
-    index: tuple[Any, ...], avals: Any, output: int, *, shape: tuple[int, ...]
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, *, shape: tuple[int, ...]
 ) -> tuple[Read, ...] | None:
     """Axes of extent 1 come and go, and axes merge or part where the index allows it."""
     old = avals[0].shape
@@ -256,15 +263,21 @@ def reshape(x: Any, shape: tuple[int, ...]) -> Any:
 # view -------------------------------------------------------------------------------------------
 
 
-def _view_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _view_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, shape: tuple[int, ...]
+) -> tuple[Any, ...]:
     return bind(view_p, cts[0], shape=operands[0].aval.shape)
 
 
-def _view_batch(size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]) -> tuple[Any, Any]:
+def _view_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[Any], *, shape: tuple[int, ...]
+) -> tuple[Any, Any]:
     return bind(view_p, moveaxis(operands[0], dims[0], 0), shape=(size, *shape)), (0,)
 
 
-def _view_lower(index: tuple[Any, ...], avals: Any, output: int, *, shape: tuple[int, ...]) -> None:
+def _view_lower(
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, *, shape: tuple[int, ...]
+) -> None:
     """Never read through: it is the operand's memory."""
 
 
@@ -303,13 +316,13 @@ def inverse_permutation(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _transpose_transpose(
-    cts: tuple[Any, ...], operands: Any, *, axes: tuple[int, ...]
+    cts: tuple[Any, ...], operands: Sequence[Any], *, axes: tuple[int, ...]
 ) -> tuple[Any, ...]:
     return bind(transpose_p, cts[0], axes=inverse_permutation(axes))
 
 
 def _transpose_batch(
-    size: int, operands: Any, dims: Any, *, axes: tuple[int, ...]
+    size: int, operands: Sequence[Any], dims: Sequence[Any], *, axes: tuple[int, ...]
 ) -> tuple[Any, Any]:
     (dim,) = dims
     moved = tuple(axis + (axis >= dim) for axis in axes)
@@ -317,7 +330,7 @@ def _transpose_batch(
 
 
 def _transpose_lower(
-    index: tuple[Any, ...], avals: Any, output: int, *, axes: tuple[int, ...]
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, *, axes: tuple[int, ...]
 ) -> tuple[Read, ...]:
     inverse = inverse_permutation(axes)
     return (Read(0, tuple([index[i] for i in inverse])),)
@@ -359,7 +372,7 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
     return bind(transpose_p, x, axes=tuple(axes))[0]
 
 
-def front(size: int, x: Array, dim: int | None) -> Any:
+def front(size: int, x: Array, dim: int | None) -> Array:
     """An operand with its batch axis in front; one that has none is broadcast."""
     return broadcast_to(x, (size, *shape_of(x))) if dim is None else moveaxis(x, dim, 0)
 
@@ -399,13 +412,13 @@ def _broadcast_to_aval(x: ShapedArray, *, shape: tuple[int, ...]) -> tuple[Shape
 
 
 def _broadcast_to_transpose(
-    cts: tuple[Any, ...], operands: Any, *, shape: tuple[int, ...]
+    cts: tuple[Any, ...], operands: Sequence[Any], *, shape: tuple[int, ...]
 ) -> tuple[Any, ...]:
     return (sum_to_shape(cts[0], operands[0].aval.shape),)
 
 
 def _broadcast_to_batch(
-    size: int, operands: Any, dims: Any, *, shape: tuple[int, ...]
+    size: int, operands: Sequence[Any], dims: Sequence[Any], *, shape: tuple[int, ...]
 ) -> tuple[Any, Any]:
     x = moveaxis(operands[0], dims[0], 0)
     own = shape_of(x)[1:]
@@ -414,7 +427,7 @@ def _broadcast_to_batch(
 
 
 def _broadcast_to_lower(
-    index: tuple[Any, ...], avals: Any, output: int, *, shape: tuple[int, ...]
+    index: tuple[Any, ...], avals: Sequence[Any], output: int, *, shape: tuple[int, ...]
 ) -> tuple[Read, ...]:
     old = avals[0].shape
     tail = index[len(index) - len(old) :]
@@ -463,7 +476,9 @@ def _reduce_sum_aval(x: ShapedArray, *, axes: tuple[int, ...]) -> tuple[ShapedAr
     return (ShapedArray(reduced_shape(x.shape, axes), x.dtype),)
 
 
-def _reduce_sum_transpose(cts: Any, operands: Any, *, axes: tuple[int, ...]) -> tuple[Any, ...]:
+def _reduce_sum_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, axes: tuple[int, ...]
+) -> tuple[Any, ...]:
     return (expand_reduced(cts[0], operands[0].aval.shape, axes),)
 
 
@@ -486,7 +501,7 @@ def batched_axes(axes: tuple[int, ...], dim: int) -> tuple[tuple[int, ...], int]
 
 
 def _reduce_sum_batch(
-    size: int, operands: Any, dims: Any, *, axes: tuple[int, ...]
+    size: int, operands: Sequence[Any], dims: Sequence[Any], *, axes: tuple[int, ...]
 ) -> tuple[Any, Any]:
     moved, out_dim = batched_axes(axes, dims[0])
     return bind(reduce_sum_p, operands[0], axes=moved), (out_dim,)
@@ -529,11 +544,11 @@ def _copy_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (x.strong(),)
 
 
-def _copy_transpose(cts: tuple[Any, ...], operands: Any) -> tuple[Any, ...]:
+def _copy_transpose(cts: tuple[Any, ...], operands: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(cts)
 
 
-def _copy_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+def _copy_batch(size: int, operands: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, Any]:
     return bind(copy_p, operands[0]), dims
 
 
@@ -561,7 +576,7 @@ def _stop_aval(x: ShapedArray) -> tuple[ShapedArray, ...]:
     return (x,)
 
 
-def _stop_batch(size: int, operands: Any, dims: Any) -> tuple[Any, ...]:
+def _stop_batch(size: int, operands: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, ...]:
     return bind(stop_gradient_p, operands[0]), dims
 
 
@@ -576,11 +591,13 @@ stop_gradient_p = Primitive(
 )
 
 
-def _unrecorded_batch(size: int, operands: Any, dims: Any) -> tuple[Any, ...]:
+def _unrecorded_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[int | None]
+) -> tuple[Any, ...]:
     return bind(unrecorded_p, operands[0]), dims
 
 
-def _unrecorded_transpose(cts: object, operands: object) -> Any:
+def _unrecorded_transpose(cts: object, operands: object) -> tuple[Any]:
     return (None,)
 
 
@@ -596,7 +613,9 @@ unrecorded_p = Primitive(
 """What ``no_grad`` makes of a value: a constant of reverse mode; tangents go on in forward mode."""
 
 
-def _overwritten_batch(size: int, operands: Any, dims: Any) -> tuple[Any, Any]:
+def _overwritten_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[int | None]
+) -> tuple[Any, Any]:
     moved = [
         x if dim is None else moveaxis(x, dim, 0) for x, dim in zip(operands, dims, strict=True)
     ]

@@ -12,6 +12,7 @@ Layer: ``primitives``.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,14 +82,14 @@ def _tape_add_aval(a: Tape, b: Tape) -> tuple[Aval]:
     return (with_entry_shape(a, shape),)
 
 
-def _tape_add_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _tape_add_transpose(cts: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(
         tape_sum_to(cts[0], entry_aval(operand.aval).shape) if is_linear(operand) else None
         for operand in operands
     )
 
 
-def _tape_add_batch(size: int, operands: Any, dims: object) -> tuple[Any, Any]:
+def _tape_add_batch(size: int, operands: Sequence[Any], dims: object) -> tuple[Any, Any]:
     return bind(tape_add_p, *operands), (0,)
 
 
@@ -116,7 +117,7 @@ def tape_add(a: Array, b: Array) -> Any:
 
 
 def _tape_broadcast_to_impl(tape: TapeValue, *, shape: tuple[int, ...]) -> tuple[TapeValue]:
-    def widen(entry: Any) -> Any:
+    def widen(entry: Any) -> TapeValue | Array:
         if type(entry) is TapeValue:
             return _tape_broadcast_to_impl(entry, shape=shape)[0]
         return np.broadcast_to(entry, shape)
@@ -129,13 +130,13 @@ def _tape_shape_aval(tape: Tape, *, shape: tuple[int, ...]) -> tuple[Aval]:
 
 
 def _tape_broadcast_to_transpose(
-    cts: Any, operands: Any, *, shape: tuple[int, ...]
+    cts: Sequence[Any], operands: Sequence[Any], *, shape: tuple[int, ...]
 ) -> tuple[Any, ...]:
     return (tape_sum_to(cts[0], entry_aval(operands[0].aval).shape),)
 
 
 def _tape_broadcast_to_batch(
-    size: int, operands: Any, dims: object, *, shape: tuple[int, ...]
+    size: int, operands: Sequence[Any], dims: object, *, shape: tuple[int, ...]
 ) -> tuple[Any, Any]:
     own = entry_aval(aval_of(operands[0])).shape[1:]
     padding = (1,) * (len(shape) - len(own))
@@ -178,12 +179,14 @@ def _tape_sum_to_impl(tape: TapeValue, *, shape: tuple[int, ...]) -> tuple[TapeV
     return (tape.map(narrow, with_entry_shape(tape.aval.element, shape)),)
 
 
-def _tape_sum_to_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _tape_sum_to_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, shape: tuple[int, ...]
+) -> tuple[Any, ...]:
     return (tape_broadcast_to(cts[0], entry_aval(operands[0].aval).shape),)
 
 
 def _tape_sum_to_batch(
-    size: int, operands: Any, dims: object, *, shape: tuple[int, ...]
+    size: int, operands: Sequence[Any], dims: object, *, shape: tuple[int, ...]
 ) -> tuple[Any, Any]:
     own = entry_aval(aval_of(operands[0])).shape[1:]
     padding = (1,) * (len(own) - len(shape))
@@ -218,7 +221,7 @@ def tape_sum_to(tape: object, shape: tuple[int, ...]) -> Any:
 
 
 def _tape_reshape_impl(tape: TapeValue, *, shape: tuple[int, ...]) -> tuple[TapeValue]:
-    def reshaped(entry: Any) -> Any:
+    def reshaped(entry: Any) -> TapeValue | Array:
         if type(entry) is TapeValue:
             return _tape_reshape_impl(entry, shape=shape)[0]
         return np.reshape(entry, shape)
@@ -227,12 +230,14 @@ def _tape_reshape_impl(tape: TapeValue, *, shape: tuple[int, ...]) -> tuple[Tape
     return (tape.map(reshaped, with_entry_shape(tape.aval.element, shape)),)
 
 
-def _tape_reshape_transpose(cts: Any, operands: Any, *, shape: tuple[int, ...]) -> tuple[Any, ...]:
+def _tape_reshape_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, shape: tuple[int, ...]
+) -> tuple[Any, ...]:
     return bind(tape_reshape_p, cts[0], shape=entry_aval(operands[0].aval).shape)
 
 
 def _tape_reshape_batch(
-    size: int, operands: Any, dims: object, *, shape: tuple[int, ...]
+    size: int, operands: Sequence[Any], dims: object, *, shape: tuple[int, ...]
 ) -> tuple[Any, Any]:
     return bind(tape_reshape_p, operands[0], shape=(size, *shape)), (0,)
 

@@ -13,7 +13,7 @@ Layer: ``primitives``. Source: Salmon, Moraes, Dror and Shaw, Parallel random nu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import elementwise
 from functrans.core.lowering import Pointwise
 from functrans.core.primitive import Primitive, nondifferentiable
+from functrans.core.values import Array
 from functrans.primitives.family import broadcast_shapes, elementwise_primitive
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ threefry2x32_p: Primitive = elementwise_primitive(
 PRIMITIVES: tuple[Primitive, ...] = (threefry2x32_p,)
 
 
-def threefry2x32(k0: object, k1: object, c0: object, c1: object) -> Any:
+def threefry2x32(k0: object, k1: object, c0: object, c1: object) -> Array:
     """The block of a key and a counter.
 
     Args:

@@ -116,7 +116,7 @@ sign: ArrayFunction = user_function(torch_sign_p, "-1, 0 or 1; 0 for NaN.")
 _real_absolute: ArrayFunction = user_function(torch_absolute_p)
 
 
-def absolute(x: Any) -> Any:
+def absolute(x: Operand) -> Array:
     """The absolute value, with derivative 0 at 0 and at NaN."""
     return complex_parts.absolute(x) if dtype_of(x).kind == "c" else _real_absolute(x)
 
@@ -124,7 +124,7 @@ def absolute(x: Any) -> Any:
 # extrema -----------------------------------------------------------------------------------------
 
 
-def _is_extremum(a: Operand, b: Operand, t: Any, a_loses: Any) -> Any:
+def _is_extremum(a: Operand, b: Operand, t: Any, a_loses: object) -> Any:
     """All of a tangent for an operand that does not lose, half of it at a tie."""
     return ew.where(a_loses, 0, ew.where(a == b, t * 0.5, t))
 
@@ -453,7 +453,7 @@ torch_sinc_p: Primitive = unary(
 )
 
 
-def _entropy(m: Any, x: Any) -> Array:
+def _entropy(m: Any, x: Array) -> Array:
     value = -x * m.log(m.where(x > 0, x, 1))
     return m.where((x > 0) | (x != x), value, m.where(x == 0, x, -math.inf))
 

@@ -34,7 +34,7 @@ from functrans.random.keys import (
 from functrans.random.uniform import open_unit, standard_normal, unit
 
 
-def signs(key: Any, shape: Any, dtype: Any) -> Array:
+def signs(key: object, shape: Any, dtype: Any) -> Array:
     """1 and -1 with equal probability, in a dtype."""
     bit = raw_bits(key, shape, 32) >> np.uint32(31)
     return cast(bit, dtype) * dtype.type(2) - dtype.type(1)
@@ -151,7 +151,7 @@ def pareto(
     concentration="exponent, positive; differentiable",
 )
 def weibull_min(
-    key: object, scale: Any, concentration: Any, shape: object = None, dtype: object = None
+    key: object, scale: object, concentration: Any, shape: object = None, dtype: object = None
 ) -> Array:
     """Numbers of Weibull's distribution."""
     own = parameters("weibull_min", key, shape, dtype, scale, concentration)
@@ -179,7 +179,7 @@ def lognormal(
 )
 def triangular(
     key: object,
-    left: Any,
+    left: object,
     mode: Any,
     right: Any,
     shape: object = None,

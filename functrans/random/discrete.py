@@ -151,7 +151,7 @@ def _inversion(u: Any, first: Any, ratio: Callable[[Any], Any], is_open: Any) ->
       is_open: for which elements to do so.
     """
 
-    def goes_on(state: Any) -> Any:
+    def goes_on(state: Any) -> Array:
         return fnp.any(state[3]) & (state[0] < _LONGEST_INVERSION)
 
     def step(state: Any) -> Any:
@@ -205,7 +205,7 @@ def _poisson(key: object, mean: Any, shape: Shape) -> Array:
 
     high = fnp.where(is_large, mean, _SMALL_MEAN)
 
-    def extent(high: Any) -> Any:
+    def extent(high: Any) -> tuple[Any, ...]:
         b = 0.931 + 2.53 * fnp.sqrt(high)
         return -0.059 + 0.02483 * b, b
 
@@ -278,7 +278,7 @@ def _binomial(key: object, n: Any, p: Any, shape: Shape) -> Array:
     n_large, p_large = fnp.where(is_large, n, 40.0), fnp.where(is_large, less, 0.5)
     at_mode = _log_factorials(n_large, fnp.floor((n_large + 1.0) * p_large))
 
-    def extent(n: Any, p: Any) -> Any:
+    def extent(n: Any, p: Any) -> tuple[Array, ...]:
         deviation = fnp.sqrt(n * p * (1.0 - p))
         b = 1.15 + 2.53 * deviation
         return -0.0873 + 0.0248 * b + 0.01 * p, b, (2.83 + 5.1 / b) * deviation

@@ -35,7 +35,7 @@ from functrans.random.uniform import open_unit, standard_normal
 _TINY = 1e-8
 
 
-def _large_gamma(key: Any, a: Any) -> Any:
+def _large_gamma(key: object, a: Any) -> Any:
     """Gamma variables of parameters ``a >= 1``; NaN of other ones."""
     dtype, shape = dtype_of(a), shape_of(a)
     d = a - 1.0 / 3.0
@@ -43,7 +43,7 @@ def _large_gamma(key: Any, a: Any) -> Any:
     d = fnp.where(is_valid, d, 1.0)
     c = 1.0 / (3.0 * fnp.sqrt(d))
 
-    def propose(key: object, shape: Any, operands: Any) -> Any:
+    def propose(key: object, shape: Any, operands: Any) -> tuple[Any, Any]:
         d, c = operands
         key_normal, key_unit = split(key)
         x = standard_normal(key_normal, shape, dtype)
@@ -58,7 +58,7 @@ def _large_gamma(key: Any, a: Any) -> Any:
 
 
 @custom_jvp
-def _log_gamma(key: object, a: Any) -> Any:
+def _log_gamma(key: object, a: Any) -> Array:
     """Logarithms of gamma variables of any positive parameters.
 
     Of ``a < 1``: those of ``a + 1`` times ``u**(1/a)``, in logarithms, since that underflows.
@@ -105,7 +105,7 @@ def loggamma(
 
 
 @sampler(2.5, a="parameter, positive; differentiable. NaN where it is not positive")
-def gamma(key: object, a: ArrayLike, shape: object = None, dtype: DTypeLike | None = None) -> Any:
+def gamma(key: object, a: ArrayLike, shape: object = None, dtype: DTypeLike | None = None) -> Array:
     """Numbers of the gamma distribution of scale 1."""
     shape, dtype, [a] = parameters("gamma", key, shape, dtype, a)
     return fnp.exp(_log_gamma(key, a))
@@ -128,7 +128,7 @@ def beta(
 
 
 @sampler(3.0, df="degrees of freedom, positive; differentiable")
-def chisquare(key: Any, df: Any, shape: object = None, dtype: DTypeLike | None = None) -> Array:
+def chisquare(key: object, df: Any, shape: object = None, dtype: DTypeLike | None = None) -> Array:
     """Numbers of the chi-square distribution."""
     shape, dtype, [df] = parameters("chisquare", key, shape, dtype, df)
     return 2.0 * fnp.exp(_log_gamma(key, df * 0.5))
@@ -175,7 +175,7 @@ def generalized_normal(
     return signs(key_sign, shape, dtype) * fnp.exp(log_size)
 
 
-def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: DTypeLike | None = None) -> Array:
+def dirichlet(key: object, alpha: Any, shape: Any = None, dtype: DTypeLike | None = None) -> Array:
     """Probabilities of Dirichlet's distribution.
 
     Args:

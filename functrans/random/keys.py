@@ -26,6 +26,7 @@ from functrans import numpy as fnp
 from functrans.core.caching import remembered
 from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.special.family import common_dtype
 from functrans.primitives.structural import broadcast_to, cast, stop_gradient_p
@@ -82,7 +83,7 @@ def sampler(*values: float, **meanings: str) -> Callable[[_Sampler], _Sampler]:
 # arguments --------------------------------------------------------------------------------------
 
 
-def checked_key(name: str, key: object) -> Any:
+def checked_key(name: str, key: object) -> Array | Tracer:
     """The key.
 
     Raises:
@@ -256,7 +257,7 @@ def split(key: Any, num: object = 2) -> Any:
     return pairs(blocks(checked_key("split", key), shape))
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: Any, data: Any) -> Array:
     """A new key of a key and an integer, such as the number of a step.
 
     Args:

@@ -39,7 +39,7 @@ def until_taken(
     propose: Propose,
     is_open: object,
     rest: object,
-) -> Any:
+) -> Array:
     """Propose a number for every open element until all have taken one.
 
     Args:

@@ -76,7 +76,7 @@ def _quotient(coefficients: tuple[tuple[float, ...], tuple[float, ...]], r: obje
     return above / below
 
 
-def _horner(coefficients: tuple[float, ...], r: Any) -> Any:
+def _horner(coefficients: tuple[float, ...], r: Any) -> float:
     value = coefficients[0]
     for coefficient in coefficients[1:]:
         value = value * r + coefficient
@@ -147,7 +147,7 @@ def _fitting(name: str, value: object, shape: Shape, dtype: np.dtype) -> Array:
         ) from None
 
 
-def normal(key: Any, shape: object = (), dtype: DTypeLike | None = np.float64) -> Any:
+def normal(key: Any, shape: object = (), dtype: DTypeLike | None = np.float64) -> Array:
     """Standard normal numbers.
 
     Args:

@@ -29,6 +29,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
+from functrans.core.values import Array
 from functrans.passes.dce import has_annotations
 from functrans.passes.simplify import exact_key
 from functrans.primitives.elementwise import power_p
@@ -304,7 +305,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio in 64 bits (Knuth, T
 _SHIFT = np.uint64(29)
 
 
-def _mix(state: Ints, columns: Any) -> Ints:
+def _mix(state: Ints, columns: Array | list[Array]) -> Ints:
     """Hash values of rows, from hash values and further columns (arithmetic modulo 2^64)."""
     for column in columns:
         state = ((state ^ (state >> _SHIFT)) * _FACTOR + column) * _FACTOR  # not symmetric

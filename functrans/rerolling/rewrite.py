@@ -107,7 +107,7 @@ def _with_rolled_programs(jaxpr: Jaxpr) -> Jaxpr:
     return replace(jaxpr, eqns=tuple(eqns), annotations=notes, cache={})
 
 
-def _rolled_param(value: Any) -> Any:
+def _rolled_param(value: object) -> Any:
     if isinstance(value, Jaxpr):
         return reroll(value)
     if type(value) is tuple and any(isinstance(item, Jaxpr) for item in value):
@@ -179,10 +179,10 @@ class _Writer:
     def emit(
         self,
         like: Equation,
-        primitive: Any,
+        primitive: object,
         inputs: Sequence[Atom],
         out: Var | None = None,
-        **params: Any,
+        **params: object,
     ) -> Var:
         """Append an equation of one result that belongs to the user's line of another one."""
         return _emit(self.eqns, like, primitive, inputs, out, params)
@@ -523,5 +523,7 @@ class _Block:
         inputs = (*others, window, *starts)
         return self._emit(eqn, dynamic_update_slice_p, inputs, sizes=sizes)
 
-    def _emit(self, like: Equation, primitive: Any, inputs: Sequence[Atom], **params: Any) -> Var:
+    def _emit(
+        self, like: Equation, primitive: object, inputs: Sequence[Atom], **params: object
+    ) -> Var:
         return _emit(self.eqns, like, primitive, inputs, None, params)

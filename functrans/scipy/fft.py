@@ -98,7 +98,7 @@ def _more_axes(name: str, default: object) -> Callable[..., Any]:
     return _named(traced, name)
 
 
-def _named(function: Any, name: str) -> Any:
+def _named(function: Any, name: str) -> Callable[..., Any]:
     """The function with SciPy's name, and a docstring of its own."""
     for one in (function, function.traced):
         one.__name__ = one.__qualname__ = name
@@ -123,7 +123,7 @@ irfftn = _more_axes("irfftn", None)
 
 
 @implements("fft.fftshift")
-def fftshift(x: ArrayLike, axes: Any = None) -> Array:
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """Move the zero frequency to the middle, as ``scipy.fft.fftshift``."""
     return dft.fftshift(x, axes)
 
@@ -297,7 +297,7 @@ def _many(kind: str, *, inverse: bool) -> Callable[..., Any]:
         x: ArrayLike,
         type: int = 2,  # SciPy's name
         s: Sequence[int] | None = None,
-        axes: Any = None,
+        axes: int | Sequence[int] | None = None,
         norm: str | None = None,
         overwrite_x: bool = False,
         workers: int | None = None,

@@ -183,11 +183,11 @@ def _tensor(grid: list[Any], values: object, coordinates: list[Any], degree: int
 
 def interpn(
     points: Any,
-    values: Any,
-    xi: Any,
+    values: object,
+    xi: object,
     method: str = "linear",
     bounds_error: bool = True,
-    fill_value: Any = np.nan,
+    fill_value: object = np.nan,
 ) -> Any:
     """Interpolation on the product of grids, as ``scipy.interpolate.interpn``."""
     return RegularGridInterpolator(tuple(points), values, method, bounds_error, fill_value)(xi)
@@ -284,7 +284,7 @@ class RadialInterpolant:
     __repr__ = of_fields
     shape: tuple[int, ...] = dataclasses.field(default=(), metadata=_STATIC)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: ArrayLike) -> Any:
         """Values at points ``[m, d]``."""
         (x,) = floats(x)
         y = fnp.asarray(self.y)
@@ -397,7 +397,7 @@ class Polynomial:
 
     __repr__ = of_fields
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: ArrayLike) -> Any:
         """Values at points of any shape; smooth also at the abscissas."""
         (x,) = floats(x)
         knots, c = fnp.asarray(self.x), fnp.asarray(self.c)

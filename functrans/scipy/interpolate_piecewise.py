@@ -38,7 +38,7 @@ def periodic(x: Any, start: Any, stop: Any) -> Array:
     return start + (x - start) % (stop - start)
 
 
-def outside(x: Any, start: Array, stop: Array) -> Any:
+def outside(x: Any, start: Array, stop: Array) -> Array:
     """Which points are not in a closed interval."""
     return (x < start) | (x > stop)
 
@@ -86,7 +86,7 @@ class PPoly:
         fields = {"c": self.c, "x": self.x, "extrapolate": self.extrapolate, "axis": self.axis}
         return summary(self.kind, fields)
 
-    def __call__(self, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
+    def __call__(self, x: ArrayLike, nu: int = 0, extrapolate: Any = None) -> Array:
         """Values, or derivatives of order ``nu``, at points of any shape."""
         how = self.extrapolate if extrapolate is None else extrapolate
         (x,) = floats(x)
@@ -145,7 +145,7 @@ class PPoly:
             out = PPoly(fnp.concatenate((raised, starts[None])), knots, extrapolate, out.axis)
         return out
 
-    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
+    def integrate(self, a: ArrayLike, b: ArrayLike, extrapolate: object = None) -> Any:
         """The integral from ``a`` to ``b``, which may be traced."""
         how = self.extrapolate if extrapolate is None else extrapolate
         whole = dataclasses.replace(self, extrapolate=True, axis=0).antiderivative()
@@ -410,7 +410,7 @@ def _check_periodic(values: Any) -> None:
         raise ValueError(f"CubicSpline: periodic data must end with their first value{here()}")
 
 
-def _solve(lower: ArrayLike, main: ArrayLike, upper: Array, b: Array) -> Any:
+def _solve(lower: ArrayLike, main: ArrayLike, upper: Array, b: Array) -> Array:
     """A tridiagonal system for ``[n, ...]``."""
     dtype = common_floating(main, b)
     zero = np.zeros(1, dtype_of(main))
@@ -420,13 +420,15 @@ def _solve(lower: ArrayLike, main: ArrayLike, upper: Array, b: Array) -> Any:
     return fnp.reshape(out, shape_of(b))
 
 
-def _slopes(widths: Any, wide: Any, secants: Any, first: Array, last: Array) -> Any:
+def _slopes(widths: Any, wide: Any, secants: Any, first: Array, last: Array) -> Array:
     """Slopes at the break points, from continuity of the second derivative."""
     inner = 3 * (wide[1:] * secants[:-1] + wide[:-1] * secants[1:])
     main = [2 * (widths[:-1] + widths[1:])]
     lower, upper, b = [widths[1:]], [widths[:-1]], [inner]
 
-    def end(condition: Any, h: Any, k: Any, secant: Any, other: Any, sign: float) -> Any:
+    def end(
+        condition: Any, h: Any, k: Any, secant: Any, other: Any, sign: float
+    ) -> tuple[Array, ...]:
         """Diagonal, neighbour and right-hand side of the row of an end."""
         if isinstance(condition, str):  # not-a-knot
             both = h + k

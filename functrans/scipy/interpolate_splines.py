@@ -43,12 +43,12 @@ def _ratio(a: ArrayLike, b: ArrayLike) -> Array:
     return fnp.where(is_zero, 0, a / fnp.where(is_zero, 1, b))
 
 
-def span(t: ArrayLike, k: int, n: int, x: ArrayLike) -> Any:
+def span(t: ArrayLike, k: int, n: int, x: ArrayLike) -> Array:
     """The index ``i`` with ``t[i] <= x < t[i + 1]``, within the base interval."""
     return fnp.clip(fnp.searchsorted(t, x, side="right") - 1, k, n - 1)
 
 
-def basis(t: Any, k: int, x: Array, place: Array, nu: int = 0) -> list[Any]:
+def basis(t: ArrayLike, k: int, x: Array, place: Array, nu: int = 0) -> list[Any]:
     """The ``k + 1`` B-splines that are not zero on an interval, or derivatives of them.
 
     Element ``j`` belongs to coefficient ``place - k + j``.
@@ -101,7 +101,7 @@ class BSpline:
 
     __repr__ = of_fields
 
-    def __call__(self, x: Any, nu: int = 0, extrapolate: object = None) -> Any:
+    def __call__(self, x: Any, nu: int = 0, extrapolate: object = None) -> Array:
         """Values, or derivatives of order ``nu``, at points of any shape."""
         how = self.extrapolate if extrapolate is None else extrapolate
         (x,) = floats(x)
@@ -151,7 +151,7 @@ class BSpline:
         how = False if self.extrapolate == "periodic" else self.extrapolate
         return dataclasses.replace(self, t=t, c=c, k=k, extrapolate=how)
 
-    def integrate(self, a: Any, b: Any, extrapolate: Any = None) -> Any:
+    def integrate(self, a: ArrayLike, b: Any, extrapolate: Any = None) -> Any:
         """The integral from ``a`` to ``b``; without extrapolation from what lies inside."""
         how = self.extrapolate if extrapolate is None else extrapolate
         t = fnp.asarray(self.t)
@@ -173,11 +173,11 @@ class BSpline:
 # interpolation ----------------------------------------------------------------------------------
 
 
-def _repeated(x: ArrayLike, count: int) -> Any:
+def _repeated(x: ArrayLike, count: int) -> Array:
     return fnp.broadcast_to(x, (count,))
 
 
-def not_a_knot(x: Array, k: int) -> Any:
+def not_a_knot(x: Array, k: int) -> Array:
     """Knots for interpolation at ``x`` without conditions at the ends."""
     if k % 2:
         half = (k + 1) // 2
@@ -369,7 +369,7 @@ class Interpolant:
 
     __repr__ = of_fields
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: Any) -> Array:
         """Values at points of any shape.
 
         Raises:

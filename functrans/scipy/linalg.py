@@ -12,6 +12,7 @@ Layer: ``scipy``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any as _Any
 
 from functrans.core.values import Array
@@ -69,7 +70,11 @@ def __getattr__(name: str) -> _Any:
 
 @_implements("linalg.norm")
 def norm(
-    a: Array, ord: _Any = None, axis: _Any = None, keepdims: bool = False, check_finite: bool = True
+    a: Array,
+    ord: _Any = None,
+    axis: int | Sequence[int] | None = None,
+    keepdims: bool = False,
+    check_finite: bool = True,
 ) -> _Any:
     """Norms of vectors and matrices, as ``scipy.linalg.norm``; the derivative at 0 is 0."""
     return _fnp.linalg.norm(a, ord=ord, axis=axis, keepdims=keepdims)

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.numpy.linalg_norms import check_square, floating
 from functrans.primitives.linalg import functions as linalg
 from functrans.primitives.structural import broadcast_to
@@ -20,7 +22,7 @@ from functrans.scipy.dispatch import implements
 
 
 @implements("linalg.solve_sylvester")
-def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
+def solve_sylvester(a: ArrayLike, b: ArrayLike, q: ArrayLike) -> Array:
     """Solve ``a @ x + x @ b = q``, as ``scipy.linalg.solve_sylvester``.
 
     Args:
@@ -43,7 +45,7 @@ def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
 
 
 @implements("linalg.solve_continuous_lyapunov")
-def solve_continuous_lyapunov(a: Any, q: Any) -> Any:
+def solve_continuous_lyapunov(a: ArrayLike, q: ArrayLike) -> Array:
     """Solve ``a @ x + x @ a^H = q``, as ``scipy.linalg.solve_continuous_lyapunov``."""
     a, q = floating("solve_continuous_lyapunov", a, q)
     check_square("solve_continuous_lyapunov", a)
@@ -56,7 +58,7 @@ _DIRECT_LIMIT = 10  # SciPy's
 
 
 @implements("linalg.solve_discrete_lyapunov")
-def solve_discrete_lyapunov(a: Any, q: Any, method: str | None = None) -> Any:
+def solve_discrete_lyapunov(a: ArrayLike, q: ArrayLike, method: str | None = None) -> Array:
     """Solve ``a @ x @ a^H - x + q = 0``, as ``scipy.linalg.solve_discrete_lyapunov``.
 
     Args:
@@ -93,8 +95,14 @@ def _riccati(name: str, operands: Any, e: Any, s: Any, *, is_discrete: bool) -> 
 
 @implements("linalg.solve_continuous_are")
 def solve_continuous_are(
-    a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    q: ArrayLike,
+    r: ArrayLike,
+    e: Any = None,
+    s: Any = None,
+    balanced: bool = True,
+) -> Array:
     """The stabilizing solution of the continuous-time algebraic Riccati equation.
 
     As ``scipy.linalg.solve_continuous_are``. The derivative is that of the equation, by the
@@ -110,8 +118,14 @@ def solve_continuous_are(
 
 @implements("linalg.solve_discrete_are")
 def solve_discrete_are(
-    a: Any, b: Any, q: Any, r: Any, e: Any = None, s: Any = None, balanced: bool = True
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    q: ArrayLike,
+    r: ArrayLike,
+    e: Any = None,
+    s: Any = None,
+    balanced: bool = True,
+) -> Array:
     """The stabilizing solution of the discrete-time algebraic Riccati equation.
 
     As ``scipy.linalg.solve_discrete_are``; see :func:`solve_continuous_are`.

@@ -9,10 +9,11 @@ Layer: ``scipy``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.control.callbacks import pure_callback
@@ -20,6 +21,7 @@ from functrans.control.custom_rules import custom_jvp, stop_gradient
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, ShapeError, UnsupportedOperationError
 from functrans.numpy.common import layout_of, value_of
 from functrans.numpy.linalg_norms import check_square, check_stacked, floating
@@ -35,7 +37,7 @@ from functrans.scipy.linalg_systems import as_columns, as_given, fitted_stacks
 @implements("linalg.cholesky")
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+) -> Array:
     """Cholesky factors, as ``scipy.linalg.cholesky``; one triangle is read.
 
     Raises:
@@ -48,7 +50,7 @@ def cholesky(
 
 @implements("linalg.cho_factor")
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, bool]:
     """Cholesky factors for :func:`cho_solve`, as ``scipy.linalg.cho_factor``.
 
@@ -60,8 +62,11 @@ def cho_factor(
 
 @implements("linalg.cho_solve")
 def cho_solve(
-    c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True
-) -> Any:
+    c_and_lower: tuple[Any, bool],
+    b: ArrayLike,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """Solve a system with factors of :func:`cho_factor`, as ``scipy.linalg.cho_solve``."""
     c, lower = c_and_lower
     c, b = floating("cho_solve", c, b)
@@ -75,7 +80,7 @@ def cho_solve(
 # LU ---------------------------------------------------------------------------------------------
 
 
-def _lower_unit(packed: Any) -> Any:
+def _lower_unit(packed: Array) -> Array:
     """The factor ``l`` of packed factors, with its diagonal of ones."""
     rows, columns = shape_of(packed)[-2:]
     k = min(rows, columns)
@@ -84,7 +89,7 @@ def _lower_unit(packed: Any) -> Any:
 
 @implements("linalg.lu")
 def lu(
-    a: Any,
+    a: ArrayLike,
     permute_l: bool = False,
     overwrite_a: bool = False,
     check_finite: bool = True,
@@ -117,7 +122,9 @@ def lu(
 
 
 @implements("linalg.lu_factor")
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Any, Any]:
     """Packed LU factors and row interchanges, as ``scipy.linalg.lu_factor``."""
     (a,) = floating("lu_factor", a)
     check_stacked("lu_factor", a)
@@ -128,11 +135,11 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 @implements("linalg.lu_solve")
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
-    b: Any,
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """Solve a system with factors of :func:`lu_factor`, as ``scipy.linalg.lu_solve``.
 
     Args:
@@ -165,7 +172,7 @@ def lu_solve(
     return as_given(fnp.take_along_axis(x, back[..., None], axis=-2), is_vector)
 
 
-def _interchanged(order: Any, j: int, other: Any) -> Any:
+def _interchanged(order: Array, j: int, other: ArrayLike) -> Array:
     """Positions ``j`` and ``other`` of each row exchanged."""
     place = np.arange(shape_of(order)[-1])
     here_, there = order[..., j : j + 1], fnp.take_along_axis(order, other, axis=-1)
@@ -281,7 +288,7 @@ def rq(
     lwork: int | None = None,
     mode: str = "full",
     check_finite: bool = True,
-) -> Any:
+) -> tuple[Any, ...]:
     """RQ factorization, as ``scipy.linalg.rq``: a QR factorization of the mirrored matrix.
 
     Args:
@@ -320,7 +327,7 @@ def svd(
 
 
 @implements("linalg.svdvals")
-def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def svdvals(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """Singular values, descending, as ``scipy.linalg.svdvals``."""
     (a,) = floating("svdvals", a)
     check_stacked("svdvals", a)
@@ -328,14 +335,14 @@ def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any
 
 
 @implements("linalg.diagsvd")
-def diagsvd(s: Any, M: int, N: int) -> Any:  # SciPy's names
+def diagsvd(s: ArrayLike, M: int, N: int) -> Array:  # SciPy's names
     """The matrix of singular values, as ``scipy.linalg.diagsvd``."""
     s = fnp.diag(s)
     extra = ((0, M - shape_of(s)[0]), (0, N - shape_of(s)[1]))
     return fnp.pad(s, extra)
 
 
-def _rank(s: Any, rcond: float | None, shape: tuple[int, ...], what: str) -> int:
+def _rank(s: Array, rcond: float | None, shape: tuple[int, ...], what: str) -> int:
     """How many singular values count, as SciPy's ``orth`` and ``null_space`` do."""
     known = layout_of(s)
     values = value_of(s, f"the shape of the result of {what}") if known is None else known
@@ -351,7 +358,7 @@ def _rank(s: Any, rcond: float | None, shape: tuple[int, ...], what: str) -> int
 
 
 @implements("linalg.orth")
-def orth(A: Any, rcond: float | None = None) -> Any:  # SciPy's name
+def orth(A: ArrayLike, rcond: float | None = None) -> Array:  # SciPy's name
     """An orthonormal basis of the range, as ``scipy.linalg.orth``.
 
     Its extent depends on values, which ``jit`` and ``vmap`` do not know. Derivatives are right for
@@ -365,13 +372,13 @@ def orth(A: Any, rcond: float | None = None) -> Any:  # SciPy's name
 
 @implements("linalg.null_space")
 def null_space(
-    A: Any,  # SciPy's name
+    A: ArrayLike,  # SciPy's name
     rcond: float | None = None,
     *,
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:
+) -> Array:
     """An orthonormal basis of the null space, as ``scipy.linalg.null_space``; see :func:`orth`.
 
     The choice of the basis is arbitrary; derivatives are right for functions that do not depend on
@@ -398,13 +405,13 @@ def pinv(
 
 @implements("linalg.pinvh")
 def pinvh(
-    a: Any,
+    a: ArrayLike,
     atol: float | None = None,
     rtol: float | None = None,
     lower: bool = True,
     return_rank: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """Pseudo-inverses of Hermitian matrices, as ``scipy.linalg.pinvh``; one triangle is read."""
     (a,) = floating("pinvh", a)
     check_square("pinvh", a)
@@ -413,7 +420,7 @@ def pinvh(
 
 
 def _pseudo_inverse(
-    name: str, a: Any, atol: Any, rtol: Any, return_rank: bool, *, hermitian: bool
+    name: str, a: Array, atol: Any, rtol: Any, return_rank: bool, *, hermitian: bool
 ) -> Any:
     (a,) = floating(name, a)
     check_stacked(name, a)
@@ -456,7 +463,7 @@ def _selected(name: str, n: int, by_index: Any, by_value: Any) -> slice:
 @implements("linalg.eigh")
 def eigh(
     a: Any,
-    b: Any = None,
+    b: ArrayLike | None = None,
     *,
     lower: bool = True,
     eigvals_only: bool = False,
@@ -516,7 +523,7 @@ def eigh(
 
 @implements("linalg.eigvalsh")
 def eigvalsh(
-    a: Any,
+    a: ArrayLike,
     b: Any = None,
     *,
     lower: bool = True,
@@ -535,8 +542,8 @@ def eigvalsh(
 
 @implements("linalg.eigh_tridiagonal")
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: Any = None,
@@ -575,7 +582,7 @@ def _refuse_general(name: str, b: Any, left: bool, homogeneous: bool) -> None:
 
 @implements("linalg.eig")
 def eig(
-    a: Any,
+    a: ArrayLike,
     b: Any = None,
     left: bool = False,
     right: bool = True,
@@ -583,7 +590,7 @@ def eig(
     overwrite_b: bool = False,
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
-) -> Any:
+) -> tuple[Array, ...]:
     """Eigenvalues and right eigenvectors, as ``scipy.linalg.eig``; the values are complex.
 
     Vectors are real where SciPy's are: for real matrices with real eigenvalues, if values are
@@ -601,12 +608,12 @@ def eig(
 
 @implements("linalg.eigvals")
 def eigvals(
-    a: Any,
+    a: ArrayLike,
     b: Any = None,
     overwrite_a: bool = False,
     check_finite: bool = True,
     homogeneous_eigvals: bool = False,
-) -> Any:
+) -> Array:
     """Eigenvalues of square matrices, as ``scipy.linalg.eigvals``; always complex."""
     _refuse_general("eigvals", b, False, homogeneous_eigvals)
     (a,) = floating("eigvals", a)
@@ -618,14 +625,14 @@ def eigvals(
 
 
 @custom_jvp
-def _polar(a: Any) -> tuple[Any, Any]:
+def _polar(a: ArrayLike) -> tuple[Any, Any]:
     """``a = u p`` for ``[..., m, n]`` with ``m >= n``."""
     w, s, vh = linalg.svd(a, full_matrices=False)
     return w @ vh, linalg.adjoint(vh) @ (s[..., None] * vh)
 
 
 @_polar.defjvp
-def _polar_jvp(primals: Any, tangents: Any) -> Any:
+def _polar_jvp(primals: Sequence[Array], tangents: Sequence[Array]) -> tuple[Any, Any]:
     """With ``u' = u x + u''``, ``x`` anti-Hermitian and ``u''`` orthogonal to ``u``.
 
     ``w = u^H a' = x p + p'`` and ``p'`` is Hermitian, so ``p x + x p = w - w^H``: Sylvester's
@@ -645,7 +652,7 @@ def _polar_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @implements("linalg.polar")
-def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
+def polar(a: ArrayLike, side: str = "right") -> tuple[Any, Any]:
     """Polar decomposition, as ``scipy.linalg.polar``.
 
     Args:
@@ -672,7 +679,7 @@ def polar(a: Any, side: str = "right") -> tuple[Any, Any]:
 
 @implements("linalg.orthogonal_procrustes")
 def orthogonal_procrustes(
-    A: Any, B: Any, check_finite: bool = True
+    A: ArrayLike, B: ArrayLike, check_finite: bool = True
 ) -> tuple[Any, Any]:  # SciPy's names
     """The orthogonal matrix that maps ``A`` closest to ``B``, and the sum of singular values."""
     a, b = floating("orthogonal_procrustes", A, B)
@@ -683,10 +690,12 @@ def orthogonal_procrustes(
 # values only ------------------------------------------------------------------------------------
 
 
-def _values_only(name: str, reason: str, call: Callable[[Any], Any], outs: Any, a: Any) -> Any:
+def _values_only(
+    name: str, reason: str, call: Callable[[Any], Any], outs: object, a: ArrayLike
+) -> Any:
     """Call SciPy on the values, and refuse derivatives."""
 
-    def refuse(primals: Any, tangents: Any) -> Any:
+    def refuse(primals: Sequence[Array], tangents: Sequence[Array]) -> Any:
         raise NonDifferentiableError(f"scipy.linalg.{name} has no derivative: {reason}")
 
     return pure_callback(call, outs, a, vmap_method="sequential", jvp=refuse)
@@ -694,11 +703,11 @@ def _values_only(name: str, reason: str, call: Callable[[Any], Any], outs: Any, 
 
 @implements("linalg.schur")
 def schur(
-    a: Any,
+    a: ArrayLike,
     output: str = "real",
-    lwork: Any = None,
+    lwork: object = None,
     overwrite_a: bool = False,
-    sort: Any = None,
+    sort: object = None,
     check_finite: bool = True,
 ) -> tuple[Any, ...]:
     """Schur's form ``a = z t z^H`` of one matrix, as ``scipy.linalg.schur``; values only.
@@ -721,7 +730,7 @@ def schur(
     )
     factorize = plain("linalg.schur")
 
-    def call(matrix: Any) -> Any:
+    def call(matrix: Any) -> tuple[Array, ...]:
         return tuple(np.asarray(x, dtype) for x in factorize(matrix, output=output))
 
     return _values_only("schur", reason, call, (out, out), a)
@@ -729,7 +738,7 @@ def schur(
 
 @implements("linalg.hessenberg")
 def hessenberg(
-    a: Any, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
     """Hessenberg's form of one matrix, as ``scipy.linalg.hessenberg``; values only.
 

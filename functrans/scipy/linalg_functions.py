@@ -43,7 +43,7 @@ def _square(name: str, a: ArrayLike) -> Any:
     return a
 
 
-def _expm(a: ArrayLike) -> Any:
+def _expm(a: ArrayLike) -> Array:
     return linalg.matrix_function(a, "expm")
 
 
@@ -278,7 +278,7 @@ def _by_eigenvectors(a: ArrayLike, func: Callable[[Any], Any]) -> Array:
     )
 
 
-def _nearly_realized(result: Array, a: ArrayLike) -> Any:
+def _nearly_realized(result: Array, a: ArrayLike) -> Array:
     """As SciPy does: real if the imaginary part is rounding error, and values are known."""
     values = layout_of(result)
     if is_complex(a) or values is None:

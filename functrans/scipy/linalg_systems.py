@@ -50,7 +50,7 @@ def as_given(x: ArrayLike, is_vector: bool) -> Any:
     return reshape(x, shape_of(x)[:-1]) if is_vector else x
 
 
-def fitted_stacks(a: Any, b: Any) -> tuple[Any, Any]:
+def fitted_stacks(a: Any, b: ArrayLike) -> tuple[Any, Any]:
     """Both operands with the same leading axes."""
     lead = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
     return tuple(broadcast_to(x, (*lead, *shape_of(x)[-2:])) for x in (a, b))
@@ -58,8 +58,8 @@ def fitted_stacks(a: Any, b: Any) -> tuple[Any, Any]:
 
 @implements("linalg.solve")
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
@@ -167,7 +167,7 @@ def inv(
     *,
     assume_a: str | None = None,
     lower: bool = False,
-) -> Any:
+) -> Array:
     """Inverses of square matrices, as ``scipy.linalg.inv``; options of structure as ``solve``."""
     (a,) = floating("inv", a)
     check_square("inv", a)

@@ -40,7 +40,7 @@ _PAD_MODES = {
 _MOST_SHIFTS = 64
 
 
-def extended(x: Any, widths: Sequence[tuple[int, int]], mode: str, cval: object = 0.0) -> Any:
+def extended(x: ArrayLike, widths: Sequence[tuple[int, int]], mode: str, cval: object = 0.0) -> Any:
     """An image with margins, filled as one of SciPy's modes says.
 
     Raises:
@@ -79,7 +79,7 @@ def in_dtype(y: ArrayLike, dtype: np.dtype) -> Any:
     return y if dtype_of(y).kind == "c" and dtype.kind != "c" else cast(y, dtype)
 
 
-def axes_of_image(axes: Any, ndim: int) -> tuple[int, ...]:
+def axes_of_image(axes: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """The axes that a filter works along."""
     return listed_axes(axes, ndim, "axes")
 
@@ -127,7 +127,7 @@ def slide(
     return fnp.moveaxis(fnp.reshape(out, (*shape_of(moved)[:-1], n)), -1, axis)
 
 
-def _sparse_sum(wide: ArrayLike, weights: np.ndarray, axes: Sequence[int], shape: Any) -> Any:
+def _sparse_sum(wide: ArrayLike, weights: np.ndarray, axes: Sequence[int], shape: Any) -> Array:
     """The correlation with weights some of which are 0: SciPy does not look at what they cover."""
     total: Any = None
     for place in zip(*np.nonzero(weights), strict=True):
@@ -218,7 +218,7 @@ def correlate(
     cval: ArrayLike = 0.0,
     origin: ArrayLike = 0,
     *,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Correlation, as ``scipy.ndimage.correlate``.
 
@@ -266,7 +266,7 @@ def convolve(
     cval: ArrayLike = 0.0,
     origin: ArrayLike = 0,
     *,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
 ) -> Any:
     """Convolution, as ``scipy.ndimage.convolve``; see :func:`correlate`."""
     (weights,) = floats(weights)
@@ -353,7 +353,7 @@ def gaussian_filter(
     truncate: float = 4.0,
     *,
     radius: Any = None,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Gaussian filter along axes, as ``scipy.ndimage.gaussian_filter``; see its 1-d sibling."""
     x, dtype = as_image("gaussian_filter", input, output)
@@ -406,7 +406,7 @@ def uniform_filter(
     cval: ArrayLike = 0.0,
     origin: ArrayLike = 0,
     *,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Means of windows, as ``scipy.ndimage.uniform_filter``."""
     x, dtype = as_image("uniform_filter", input, output)
@@ -467,7 +467,7 @@ def laplace(
     mode: str = "reflect",
     cval: ArrayLike = 0.0,
     *,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
 ) -> Array:
     """Sum of second differences, as ``scipy.ndimage.laplace``."""
     x, dtype = as_image("laplace", input, output)
@@ -489,7 +489,7 @@ def gaussian_laplace(
     mode: str = "reflect",
     cval: ArrayLike = 0.0,
     *,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
     **kwargs: object,
 ) -> Array:
     """Sum of second derivatives of a Gaussian filter, as ``scipy.ndimage.gaussian_laplace``."""
@@ -504,7 +504,7 @@ def gaussian_gradient_magnitude(
     mode: str = "reflect",
     cval: ArrayLike = 0.0,
     *,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
     **kwargs: object,
 ) -> Array:
     """Size of the gradient of a Gaussian filter, as SciPy's function of the same name."""
@@ -519,7 +519,7 @@ def _gaussian_sum(
     output: Any,
     mode: str,
     cval: ArrayLike,
-    axes: Any,
+    axes: int | Sequence[int] | None,
     degree: int,
     kwargs: dict[str, Any],
 ) -> Array:
@@ -604,17 +604,17 @@ def _ranked(windows: Any, rank: int) -> Array:
 
 @implements("ndimage.rank_filter")
 def rank_filter(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     rank: int,
     size: object = None,
     footprint: Any = None,
     output: Any = None,
-    mode: Any = "reflect",
+    mode: object = "reflect",
     cval: object = 0.0,
     origin: object = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: int | Sequence[int] | None = None,
+) -> Array:
     """The element of a rank in each window, as ``scipy.ndimage.rank_filter``.
 
     Its derivative goes to that element; equal ones share it for the least and largest rank.
@@ -630,16 +630,16 @@ def rank_filter(
 
 @implements("ndimage.median_filter")
 def median_filter(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     size: object = None,
     footprint: Any = None,
     output: Any = None,
-    mode: Any = "reflect",
+    mode: object = "reflect",
     cval: object = 0.0,
     origin: object = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: int | Sequence[int] | None = None,
+) -> Array:
     """Medians of windows, as ``scipy.ndimage.median_filter``; the upper one of an even number."""
     x, dtype = as_image("median_filter", input, output)
     windows = _windows("median_filter", x, size, footprint, mode, cval, origin, axes)
@@ -648,17 +648,17 @@ def median_filter(
 
 @implements("ndimage.percentile_filter")
 def percentile_filter(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     percentile: float,
     size: object = None,
     footprint: Any = None,
     output: Any = None,
-    mode: Any = "reflect",
+    mode: object = "reflect",
     cval: object = 0.0,
     origin: object = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: int | Sequence[int] | None = None,
+) -> Array:
     """Percentiles of windows, as ``scipy.ndimage.percentile_filter``."""
     x, dtype = as_image("percentile_filter", input, output)
     windows = _windows("percentile_filter", x, size, footprint, mode, cval, origin, axes)
@@ -679,7 +679,7 @@ def _extreme(
     mode: object,
     cval: object,
     origin: object,
-    axes: Any,
+    axes: int | Sequence[int] | None,
     *,
     is_max: bool,
 ) -> Array:
@@ -700,16 +700,16 @@ def _extreme(
 
 @implements("ndimage.maximum_filter")
 def maximum_filter(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     size: object = None,
     footprint: Any = None,
     output: Any = None,
-    mode: Any = "reflect",
+    mode: object = "reflect",
     cval: object = 0.0,
     origin: object = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: int | Sequence[int] | None = None,
+) -> Array:
     """Largest elements of windows, as ``scipy.ndimage.maximum_filter``."""
     return _extreme(
         "maximum_filter", input, size, footprint, output, mode, cval, origin, axes, is_max=True
@@ -718,16 +718,16 @@ def maximum_filter(
 
 @implements("ndimage.minimum_filter")
 def minimum_filter(
-    input: Any,  # SciPy's name
+    input: ArrayLike,  # SciPy's name
     size: object = None,
     footprint: Any = None,
     output: Any = None,
-    mode: Any = "reflect",
+    mode: object = "reflect",
     cval: object = 0.0,
     origin: object = 0,
     *,
-    axes: Any = None,
-) -> Any:
+    axes: int | Sequence[int] | None = None,
+) -> Array:
     """Least elements of windows, as ``scipy.ndimage.minimum_filter``."""
     return _extreme(
         "minimum_filter", input, size, footprint, output, mode, cval, origin, axes, is_max=False

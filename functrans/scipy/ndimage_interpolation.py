@@ -201,7 +201,7 @@ def _weights(t: Array, order: int) -> list[Any]:
     if order == 4:
         low, high, square = 0.5 - t, 0.5 + t, t * t
 
-        def beside(y: Array) -> Any:
+        def beside(y: Array) -> Array:
             return y * (y * (y * (5 - y) / 6 - 1.25) + 5 / 24) + 55 / 96
 
         return [
@@ -230,7 +230,7 @@ def _weights(t: Array, order: int) -> list[Any]:
     ]
 
 
-def _folded(c: Array, n: int, mode: str) -> Any:
+def _folded(c: Array, n: int, mode: str) -> Array:
     """Coordinates (or indices) beyond the border moved to where the mode says they lie."""
     if mode == "mirror":
         if n == 1:
@@ -424,7 +424,7 @@ def shift(
     mode: str = "constant",
     cval: ArrayLike = 0.0,
     prefilter: bool = True,
-) -> Any:
+) -> Array:
     """An image moved along its axes, as ``scipy.ndimage.shift``; ``shift`` may be traced."""
     x, dtype = as_image("shift", input, output)
     shape = shape_of(x)
@@ -530,8 +530,8 @@ def affine_transform(
 
 @implements("ndimage.rotate")
 def rotate(
-    input: Any,  # SciPy's name
-    angle: Any,
+    input: ArrayLike,  # SciPy's name
+    angle: ArrayLike,
     axes: tuple[int, int] = (1, 0),
     reshape: bool = True,
     output: Any = None,

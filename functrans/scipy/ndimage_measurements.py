@@ -8,7 +8,7 @@ Layer: ``scipy``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from functrans.primitives.structural import cast
 from functrans.scipy.dispatch import floats, implements
 
 
-def _masks(name: str, x: Any, labels: Any, index: Any) -> tuple[np.ndarray, bool]:
+def _masks(name: str, x: ArrayLike, labels: Any, index: Any) -> tuple[np.ndarray, bool]:
     """One mask for each region ``[regions, *shape]``, and whether one number was asked for."""
     if isinstance(labels, Tracer) or isinstance(index, Tracer):
         raise UnsupportedOperationError(
@@ -118,7 +118,7 @@ def standard_deviation(
 
 
 @implements("ndimage.minimum")
-def minimum(input: ArrayLike, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
+def minimum(input: ArrayLike, labels: Any = None, index: Any = None) -> Array:  # SciPy's names
     """Least values of regions, as ``scipy.ndimage.minimum``; equal ones share the derivative.
 
     A region without values gives 0, as in SciPy.
@@ -143,7 +143,9 @@ def maximum(input: ArrayLike, labels: Any = None, index: Any = None) -> Any:  # 
 
 
 @implements("ndimage.center_of_mass")
-def center_of_mass(input: ArrayLike, labels: Any = None, index: Any = None) -> Any:  # SciPy's names
+def center_of_mass(
+    input: ArrayLike, labels: Any = None, index: Any = None
+) -> Sequence[Any]:  # SciPy's names
     """Centers of mass of regions, as ``scipy.ndimage.center_of_mass``: a tuple, or a list."""
     (x,) = floats(input)
     masks, is_one = _masks("center_of_mass", x, labels, index)

@@ -12,10 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.numpy.common import listed_axes
 from functrans.primitives.convolution import conv
@@ -42,7 +44,7 @@ def _operands(name: str, a: Any, b: Any, mode: str) -> tuple[Any, Any]:
     return cast(a, dtype), cast(b, dtype)
 
 
-def _must_swap(name: str, a: Any, b: Any, mode: str, axes: Sequence[int]) -> bool:
+def _must_swap(name: str, a: ArrayLike, b: ArrayLike, mode: str, axes: Sequence[int]) -> bool:
     """Whether the second operand is the larger one, of which ``valid`` results are taken."""
     if mode != "valid":
         return False
@@ -57,11 +59,11 @@ def _must_swap(name: str, a: Any, b: Any, mode: str, axes: Sequence[int]) -> boo
     )
 
 
-def _everything(x: Any) -> tuple[int, ...]:
+def _everything(x: ArrayLike) -> tuple[int, ...]:
     return tuple(range(len(shape_of(x))))
 
 
-def _direct(a: Any, b: Any, mode: str) -> Any:
+def _direct(a: Any, b: Any, mode: str) -> Array:
     """Convolution by sums."""
     if not shape_of(a):
         return a * b
@@ -76,7 +78,7 @@ def _direct(a: Any, b: Any, mode: str) -> Any:
     return fnp.reshape(out, shape_of(out)[2:])
 
 
-def _by_fourier(a: Any, b: Any, mode: str, axes: Sequence[int]) -> Any:
+def _by_fourier(a: ArrayLike, b: ArrayLike, mode: str, axes: Sequence[int]) -> Array:
     """Convolution along axes by products of transforms; other axes broadcast."""
     fast = plain("fft.next_fast_len")
     is_real = dtype_of(a).kind != "c"
@@ -97,7 +99,7 @@ def _by_fourier(a: Any, b: Any, mode: str, axes: Sequence[int]) -> Any:
     return slice_index(out, BasicIndex(tuple(entries)))
 
 
-def _is_large(a: Any, b: Any) -> bool:
+def _is_large(a: ArrayLike, b: ArrayLike) -> bool:
     """Whether transforms are quicker than sums, by counts of operations."""
     direct = math.prod(shape_of(a)) * math.prod(shape_of(b))
     total = math.prod(n + k - 1 for n, k in zip(shape_of(a), shape_of(b), strict=True))
@@ -105,7 +107,7 @@ def _is_large(a: Any, b: Any) -> bool:
 
 
 @implements("signal.convolve")
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def convolve(in1: object, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """Convolution of arrays of any number of axes, as ``scipy.signal.convolve``.
 
     Args:
@@ -126,7 +128,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     return whole(_convolved(*_operands("convolve", in1, in2, mode), mode, method), in1, in2)
 
 
-def _convolved(a: Any, b: Any, mode: str, method: str) -> Any:
+def _convolved(a: ArrayLike, b: ArrayLike, mode: str, method: str) -> Any:
     if method not in ("auto", "direct", "fft"):
         raise ValueError(f"convolve: method={method!r}; expected 'auto', 'direct' or 'fft'{here()}")
     if _must_swap("convolve", a, b, mode, _everything(a)):
@@ -139,7 +141,7 @@ def _convolved(a: Any, b: Any, mode: str, method: str) -> Any:
 
 
 @implements("signal.correlate")
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
+def correlate(in1: object, in2: object, mode: str = "full", method: str = "auto") -> Array:
     """Correlation of arrays, the second one conjugated, as ``scipy.signal.correlate``.
 
     Options as :func:`convolve`.
@@ -153,7 +155,9 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> A
 
 
 @implements("signal.fftconvolve")
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def fftconvolve(
+    in1: object, in2: object, mode: str = "full", axes: int | Sequence[int] | None = None
+) -> Array:
     """Convolution along axes by Fourier transforms, as ``scipy.signal.fftconvolve``."""
     a, b = _operands("fftconvolve", in1, in2, mode)
     ndim = len(shape_of(a))
@@ -180,14 +184,16 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
 
 
 @implements("signal.oaconvolve")
-def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
+def oaconvolve(
+    in1: object, in2: object, mode: str = "full", axes: int | Sequence[int] | None = None
+) -> Array:
     """As ``scipy.signal.oaconvolve``; traced, the transform is that of :func:`fftconvolve`."""
     return fftconvolve.traced(in1, in2, mode, axes)  # type: ignore[attr-defined]  # set by implements
 
 
 def _two_axes(
-    name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, flip: bool
-) -> Any:
+    name: str, in1: object, in2: object, mode: str, boundary: str, fillvalue: object, flip: bool
+) -> Array:
     a, b = _operands(name, in1, in2, mode)
     if len(shape_of(a)) != 2:
         raise ShapeError(f"{name}: expected two axes, got shape {shape_of(a)}{here()}")
@@ -214,8 +220,8 @@ def _two_axes(
 
 @implements("signal.convolve2d")
 def convolve2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
-) -> Any:
+    in1: object, in2: object, mode: str = "full", boundary: str = "fill", fillvalue: object = 0
+) -> Array:
     """Convolution of two images, as ``scipy.signal.convolve2d``.
 
     Args:
@@ -230,8 +236,8 @@ def convolve2d(
 
 @implements("signal.correlate2d")
 def correlate2d(
-    in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0
-) -> Any:
+    in1: object, in2: object, mode: str = "full", boundary: str = "fill", fillvalue: object = 0
+) -> Array:
     """Correlation of two images, as ``scipy.signal.correlate2d``; options as :func:`convolve2d`."""
     return _two_axes("correlate2d", in1, in2, mode, boundary, fillvalue, False)
 
@@ -239,19 +245,19 @@ def correlate2d(
 # changes of rate --------------------------------------------------------------------------------
 
 
-def _rows(x: Any, axis: int) -> tuple[Any, Any]:
+def _rows(x: ArrayLike, axis: int) -> tuple[Any, Any]:
     """``[rows, 1, n]`` of the vectors along an axis, and the way back."""
     axis = normalize_axis(axis, len(shape_of(x)), "axis")
     moved = fnp.moveaxis(x, axis, -1)
     lead = shape_of(moved)[:-1]
 
-    def back(y: Any) -> Any:
+    def back(y: ArrayLike) -> Array:
         return fnp.moveaxis(fnp.reshape(y, (*lead, shape_of(y)[-1])), -1, axis)
 
     return fnp.reshape(moved, (math.prod(lead), 1, shape_of(moved)[-1])), back
 
 
-def fir(h: Any, x: Any, margins: tuple[int, int], up: int = 1, down: int = 1) -> Any:
+def fir(h: Any, x: ArrayLike, margins: tuple[int, int], up: int = 1, down: int = 1) -> Array:
     """Convolve rows ``[rows, 1, n]``, with zeros between elements and results left out."""
     kernel = fnp.reshape(h[::-1], (1, 1, shape_of(h)[0]))
     return conv(x, kernel, strides=down, padding=(margins,), lhs_dilation=up)
@@ -259,14 +265,14 @@ def fir(h: Any, x: Any, margins: tuple[int, int], up: int = 1, down: int = 1) ->
 
 @implements("signal.upfirdn")
 def upfirdn(
-    h: Any,
-    x: Any,
+    h: object,
+    x: ArrayLike,
     up: int = 1,
     down: int = 1,
     axis: int = -1,
     mode: str = "constant",
-    cval: Any = 0,
-) -> Any:
+    cval: object = 0,
+) -> Array:
     """Insert zeros, filter, and keep every ``down``-th element, as ``scipy.signal.upfirdn``.
 
     Raises:
@@ -286,13 +292,13 @@ def upfirdn(
 
 @implements("signal.resample_poly")
 def resample_poly(
-    x: Any,
+    x: ArrayLike,
     up: int,
     down: int,
     axis: int = 0,
-    window: Any = ("kaiser", 5.0),
+    window: object = ("kaiser", 5.0),
     padtype: str = "constant",
-    cval: Any = None,
+    cval: object = None,
 ) -> Any:
     """Change the rate of a signal by a ratio, as ``scipy.signal.resample_poly``.
 
@@ -343,7 +349,7 @@ def resample_poly(
 
 @implements("signal.savgol_filter")
 def savgol_filter(
-    x: Any,
+    x: ArrayLike,
     window_length: int,
     polyorder: int,
     deriv: int = 0,
@@ -351,7 +357,7 @@ def savgol_filter(
     axis: int = -1,
     mode: str = "interp",
     cval: float = 0.0,
-) -> Any:
+) -> Array:
     """Fit polynomials to windows, as ``scipy.signal.savgol_filter``.
 
     Args:

@@ -116,7 +116,7 @@ def lfilter(b: ArrayLike, a: ArrayLike, x: ArrayLike, axis: int = -1, zi: Any = 
 
 
 @implements("signal.lfiltic")
-def lfiltic(b: Any, a: Any, y: Any, x: Any = None) -> Any:
+def lfiltic(b: ArrayLike, a: ArrayLike, y: ArrayLike, x: Any = None) -> Array:
     """The state of a filter after given outputs and inputs, as ``scipy.signal.lfiltic``.
 
     Args:
@@ -396,7 +396,7 @@ def wiener(im: object, mysize: object = None, noise: object = None) -> Array:
     return fnp.where(is_noise, mean, mean + (x - mean) * (1 - level / safe))
 
 
-def detrended(x: Any, kind: str, breaks: Any = 0) -> Any:
+def detrended(x: Any, kind: str, breaks: Any = 0) -> Array:
     """A signal without its mean, or without lines between break points, along the last axis.
 
     Raises:
@@ -423,7 +423,7 @@ def detrended(x: Any, kind: str, breaks: Any = 0) -> Any:
 @implements("signal.detrend")
 def detrend(
     data: object, axis: int = -1, type: str = "linear", bp: object = 0, overwrite_data: bool = False
-) -> Any:  # SciPy's names
+) -> Array:  # SciPy's names
     """A signal without its linear or constant trend, as ``scipy.signal.detrend``."""
     (x,) = floats(data)
     axis = normalize_axis(axis, len(shape_of(x)), "axis")

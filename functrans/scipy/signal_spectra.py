@@ -101,10 +101,10 @@ def _frequencies(plan: _Segments, fs: float) -> np.ndarray:
 
 def _cross(
     name: str,
-    x: Any,
+    x: ArrayLike,
     y: ArrayLike,
     fs: float,
-    window: Any,
+    window: object,
     nperseg: Any,
     noverlap: Any,
     nfft: Any,

@@ -82,7 +82,7 @@ def _derivative(name: str, function: ArrayFunction, sign: float, phase: float) -
       phase: factor per derivative.
     """
 
-    def applied(v: Any, z: Any, n: int = 1) -> Any:
+    def applied(v: Array, z: Any, n: int = 1) -> Any:
         order = operator.index(n)
         if order < 0:
             raise ValueError(f"{name}: n must not be negative, got {order}")
@@ -112,7 +112,7 @@ h2vp = _derivative("h2vp", hankel2, -1.0, 1.0)
 def _spherical(name: str, function: ArrayFunction) -> ArrayFunction:
     """A spherical Bessel function with SciPy's arguments."""
 
-    def applied(n: Any, z: Any, derivative: bool = False) -> Any:
+    def applied(n: Array, z: Array, derivative: bool = False) -> Any:
         n, z = as_operand(n), as_operand(z)
         return be.spherical_slope(function, n, z) if derivative else function(n, z)
 
@@ -193,7 +193,7 @@ ellipj = several("ellipj", "u m", hy.ellipj_sn, hy.ellipj_cn, hy.ellipj_dn, hy.e
 agm = public("agm", hy.agm, "a b")
 
 
-def lambertw(z: Any, k: object = 0, tol: float = 1e-8) -> Any:
+def lambertw(z: Any, k: object = 0, tol: float = 1e-8) -> Array:
     """A branch of the Lambert W function: ``w exp(w) = z``.
 
     Args:

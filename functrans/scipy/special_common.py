@@ -86,7 +86,7 @@ def public(name: str, function: ArrayFunction, operands: str, note: str = "") ->
     """
     names = operands.split()
 
-    def applied(*args: Any) -> Any:
+    def applied(*args: Array) -> Any:
         if len(args) != len(names):
             raise TypeError(
                 f"scipy.special.{name}: got {len(args)} operands, expected {len(names)}: "
@@ -106,7 +106,7 @@ def public(name: str, function: ArrayFunction, operands: str, note: str = "") ->
 def several(name: str, operands: str, *parts: ArrayFunction) -> ArrayFunction:
     """A function that returns several results, as SciPy's does: one per part."""
 
-    def function(*args: Any) -> tuple[Any, ...]:
+    def function(*args: Array) -> tuple[Any, ...]:
         return tuple(part(*args) for part in parts)
 
     docs = ", ".join((part.__doc__ or "").strip().rstrip(".") for part in parts)

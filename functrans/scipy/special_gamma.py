@@ -281,7 +281,7 @@ kolmogorov = public("kolmogorov", di.kolmogorov, "y")
 kolmogi = public("kolmogi", di.kolmogi, "p")
 
 
-def _floating(x: Any) -> Any:
+def _floating(x: ArrayLike) -> Array:
     return as_floating(x)[0]
 
 
@@ -310,7 +310,7 @@ def _round(x: ArrayLike) -> Array:
     return ew.rint(_floating(x))
 
 
-def _radian(d: Array, m: Array, s: Any) -> Any:
+def _radian(d: Array, m: Array, s: Array) -> Array:
     """Degrees, minutes and seconds of an angle as radians."""
     d, m, s = as_floating(d, m, s)
     return ((s / 60 + m) / 60 + d) * (math.pi / 180)

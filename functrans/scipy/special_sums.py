@@ -25,19 +25,23 @@ from functrans.primitives.complex_parts import absolute, sign
 from functrans.primitives.structural import broadcast_to, cast, kept_shape, reshape
 
 
-def _floating(a: Any) -> Any:
+def _floating(a: ArrayLike) -> Any:
     """The operand with a floating dtype."""
     a = as_array(a)
     return a if is_differentiable_dtype(dtype_of(a)) else cast(a, np.float64)
 
 
-def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def _axes(axis: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """Non-negative axes in order; all of them for ``None``. A scalar has axes 0 and -1 (NumPy)."""
     return tuple(sorted(axes_of(axis, ndim)))
 
 
 def logsumexp(
-    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+    a: Any,
+    axis: int | Sequence[int] | None = None,
+    b: Any = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
 ) -> Any:
     """Logarithm of the sum of exponentials, without overflow.
 
@@ -116,7 +120,7 @@ def softmax(x: Array, axis: int | Sequence[int] | None = None) -> Array:
     return activations.softmax(x, _axes(axis, len(shape_of(x))))
 
 
-def log_softmax(x: Any, axis: Any = None) -> Any:
+def log_softmax(x: Any, axis: int | Sequence[int] | None = None) -> Any:
     """Logarithm of :func:`softmax`, without underflow.
 
     Example:

@@ -40,7 +40,7 @@ _PUBLIC = (
 )  # fmt: skip
 
 
-def _lambertw(z: Any, k: Any, tol: Any) -> Any:
+def _lambertw(z: object, k: object, tol: Any) -> Any:
     return special.lambertw(z, k, float(tol))
 
 

@@ -33,7 +33,7 @@ from functrans.scipy.stats_families import (
 _LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
 
-def _normal_log_density(y: Array) -> Any:
+def _normal_log_density(y: Array) -> Array:
     return y * y * -0.5 - _LOG_ROOT_2_PI
 
 

@@ -90,7 +90,7 @@ def _publish(
         signature = _signature(method, variable, names)
 
         @functools.wraps(bound, assigned=("__name__", "__doc__"))
-        def function(*args: Any, bound: Callable[..., Any] = bound, **options: object) -> Any:
+        def function(*args: Array, bound: Callable[..., Any] = bound, **options: object) -> Any:
             return bound(*args, **options)
 
         public: Any = function
@@ -159,12 +159,12 @@ def _no_powers(*operands: Array) -> tuple[Power, ...]:
 _NOTHING = -1500.0
 
 
-def exp_of_log(value: Array) -> Any:
+def exp_of_log(value: Array) -> Array:
     """``exp``; 0 and flat where it is 0 against any slope, infinite ones included."""
     return ew.where(value < _NOTHING, 0.0, ew.exp(value))
 
 
-def complement_of_exp(value: Array) -> Any:
+def complement_of_exp(value: Array) -> Array:
     """``1 - exp``; 1 and flat where ``exp_of_log`` is."""
     return ew.where(value < _NOTHING, 1.0, -ew.expm1(value))
 
@@ -175,7 +175,7 @@ def _log_of_product(rest: Array, powers: tuple[Power, ...]) -> Array:
     return rest
 
 
-def _product(rest: Any, powers: tuple[Power, ...]) -> Any:
+def _product(rest: Array, powers: tuple[Power, ...]) -> Array:
     """``exp(rest)`` times the powers: by logarithms, except where they are powers of 0."""
     value = exp_of_log(_log_of_product(rest, powers))
     if not powers:

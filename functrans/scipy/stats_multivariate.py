@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.control.custom_rules import stop_gradient
@@ -125,7 +126,7 @@ class MultivariateNormal:
         """The density; see ``logpdf``."""
         return ew.exp(self.logpdf(x, mean, cov, allow_singular))
 
-    def entropy(self, mean: object = None, cov: Any = 1) -> Any:
+    def entropy(self, mean: object = None, cov: Any = 1) -> Array:
         """The differential entropy; ``mean`` does not matter."""
         (cov,) = as_floating(as_operand(cov))
         n = shape_of(cov)[-1] if shape_of(cov) else 1
@@ -160,7 +161,9 @@ class MultivariateT:
         constants = constants - (ew.log(df * math.pi) * n + log_det) * 0.5
         return constants - ew.log1p(distance / df) * ((df + n) * 0.5)
 
-    def pdf(self, x: Any, loc: Any = 0, shape: Any = 1, df: Any = 1) -> Any:
+    def pdf(
+        self, x: ArrayLike, loc: ArrayLike = 0, shape: ArrayLike = 1, df: ArrayLike = 1
+    ) -> Array:
         """The density; see ``logpdf``."""
         return ew.exp(self.logpdf(x, loc, shape, df))
 

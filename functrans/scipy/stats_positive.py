@@ -128,7 +128,7 @@ def _by_gamma(
     """
 
     def by(ratio: Function, far: float) -> Function:
-        def function(y: Array, *s: Any) -> Any:
+        def function(y: Array, *s: Array) -> Any:
             g = variable(y, *s)
             is_finite = ew.isfinite(g)  # a square may not be
             return ew.where(is_finite, ratio(order(y, *s), ew.where(is_finite, g, 1)), far)

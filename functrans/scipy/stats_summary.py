@@ -33,7 +33,7 @@ def _sample(a: Any, axis: Any) -> tuple[Any, Any, int]:
     return a, axis, shape_of(a)[axis]
 
 
-def moment(a: Any, order: int = 1, axis: object = 0, *, center: Any = None) -> Array:
+def moment(a: ArrayLike, order: int = 1, axis: object = 0, *, center: Any = None) -> Array:
     """The central moment of a sample.
 
     Args:
@@ -195,7 +195,7 @@ def hmean(a: Any, axis: Any = 0, weights: Any = None) -> Any:
     return fnp.squeeze(least, axis) / fnp.average(ratio, axis=axis, weights=weights)
 
 
-def pmean(a: ArrayLike, p: Any, axis: object = 0, weights: Any = None) -> Array:
+def pmean(a: ArrayLike, p: Any, axis: object = 0, weights: object = None) -> Array:
     """The power mean of exponent ``p``; the geometric one for the number 0.
 
     Args:

@@ -225,7 +225,9 @@ def _linear_aval(*avals: Aval, out_avals: tuple[Aval, ...], **_: _UserMap) -> tu
     return out_avals
 
 
-def _linear_jvp(primals: Any, tangents: Any, outs: object, *, forward: _Map, **params: Any) -> Any:
+def _linear_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: object, *, forward: _Map, **params: Any
+) -> tuple[Any, ...]:
     n = forward.n
     if any(type(t) is not Zero for t in tangents[:n]):
         raise NonDifferentiableError(
@@ -241,7 +243,12 @@ def _linear_jvp(primals: Any, tangents: Any, outs: object, *, forward: _Map, **p
 
 
 def _linear_transpose(
-    cts: Any, operands: Any, *, forward: _Map, backward: _Map, out_avals: tuple[Any, ...]
+    cts: Sequence[Any],
+    operands: Sequence[Any],
+    *,
+    forward: _Map,
+    backward: _Map,
+    out_avals: tuple[Any, ...],
 ) -> tuple[Any, ...]:
     n = forward.n
     if any(map(is_linear, operands[:n])):
@@ -272,8 +279,8 @@ def _operand_aval(operand: Any) -> Any:
 
 def _linear_batch(
     size: int,
-    operands: Any,
-    dims: Any,
+    operands: Sequence[Any],
+    dims: Sequence[int | None],
     *,
     forward: _Map,
     backward: _Map,
@@ -459,8 +466,12 @@ class _External:
         return wrapped
 
     def _push(
-        self, like: Any, kwargs: dict[str, Any], primals: Any, tangents: tuple[Array, ...]
-    ) -> Any:
+        self,
+        like: ShapeDtypeStruct,
+        kwargs: dict[str, Any],
+        primals: Sequence[Array],
+        tangents: tuple[Array, ...],
+    ) -> tuple[Array, Array]:
         """The rule for ``custom_jvp``: results and their tangents."""
         if self.jvp is None and self.vjp is None and self.fd is None:
             raise NonDifferentiableError(
@@ -477,7 +488,7 @@ class _External:
         self,
         like: object,
         kwargs: dict[str, Any],
-        primals: Any,
+        primals: Sequence[Array],
         tangents: tuple[Array, ...],
         outs: Array,
     ) -> Array:
@@ -777,7 +788,7 @@ def external(
     )  # fmt: skip
 
     @named("external", fun)
-    def operation(*args: Any, **kwargs: object) -> Any:
+    def operation(*args: Array, **kwargs: object) -> Any:
         return settings.call(*args, **kwargs)
 
     return operation

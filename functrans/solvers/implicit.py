@@ -95,7 +95,7 @@ def prepare_solver(
         return lambda b: custom_linear_solve(matvec, b, own, other, symmetric=symmetric)
     space = Space(who, example, "the residual")
 
-    def product(v: Any) -> Any:
+    def product(v: Array) -> Any:
         return space.ravel(matvec(space.unravel(v)), "the tangent of the residual")
 
     name = solve
@@ -104,11 +104,11 @@ def prepare_solver(
     if name != "dense":
         tol = _RTOL.get(space.dtype.name, 1e-6)
 
-        def iterate(product: Callable[[Any], Any], rhs: Any) -> Any:
+        def iterate(product: Callable[[Any], Any], rhs: Any) -> Array:
             x, info = _KRYLOV[name](product, rhs, tol=tol)
             return np.where(info == 0, x, np.nan * x)
 
-        def solved(b: Any) -> Any:
+        def solved(b: Array) -> dict[str, Any]:
             x = custom_linear_solve(
                 product, space.ravel(b, "b"), iterate, None if symmetric else iterate, symmetric
             )
@@ -502,7 +502,7 @@ class ImplicitFunction(Wrapper):
         """Solver, condition and linear solver."""
         return (self._solver, self._condition, self._solve)
 
-    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> Any:
+    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> ImplicitFunction:
         """The same around other functions."""
         solver, condition, solve = parts()
         return ImplicitFunction(
@@ -645,10 +645,10 @@ def fixed_point(
     start = Space(who, x0, "x0")
     xtol = max(xtol, 4 * float(np.finfo(start.dtype).eps))
 
-    def solver(x: Any, *own: float) -> Any:
+    def solver(x: Array, *own: float) -> Any:
         space = Space(who, x, "x0")
 
-        def step(vector: Any) -> Any:
+        def step(vector: Array) -> Any:
             return space.ravel(fun(space.unravel(vector), *own), "the result of fun") - vector
 
         vector, residual, k = _iterate(step, space.ravel(x, "x0"), xtol, maxiter, anderson, damping)
@@ -688,7 +688,7 @@ def _iterate(
     f = step(x)
     history = np.zeros((window, n), dtype) + 0.0 * f
 
-    def body(state: Any) -> Any:
+    def body(state: Sequence[Any]) -> tuple[Array, Array, Array, Array, Array]:
         x, f, moves, changes, k = state
         ahead = x + damping * f
         if window:
@@ -704,7 +704,7 @@ def _iterate(
             changes = np.concatenate([changes[1:], (new - f)[None]])
         return ahead, new, moves, changes, k + 1
 
-    def goes_on(state: Any) -> Any:
+    def goes_on(state: Sequence[Array]) -> Array:
         x, f, _, _, k = state
         return (_length(f) > xtol * (1.0 + _length(x))) & (k < maxiter)
 

@@ -9,7 +9,7 @@ Layer: ``solvers``. Reference: Saad, Iterative Methods for Sparse Linear Systems
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,7 @@ class Space:
         """Length of the vectors."""
         return sum(self.sizes)
 
-    def ravel(self, value: Any, what: str) -> Any:
+    def ravel(self, value: Any, what: str) -> Array:
         """The vector of a pytree.
 
         Raises:
@@ -161,7 +161,9 @@ def norm(x: Vector) -> Any:
 # tolerance, and the number of iterations.
 
 
-def _cg(product: Product, b: Vector, x: Vector, M: Product, tol: Any, maxiter: int) -> Any:
+def _cg(
+    product: Product, b: Vector, x: Vector, M: Product, tol: Any, maxiter: int
+) -> tuple[Array, ...]:
     """Saad, algorithm 9.1; the residual is that of the recurrence."""
     r = b - product(x)
     z = M(r)
@@ -177,7 +179,7 @@ def _cg(product: Product, b: Vector, x: Vector, M: Product, tol: Any, maxiter: i
         new = dot(r, z).real
         return x, r, z + (new / rho) * p, new, k + 1, is_broken
 
-    def goes_on(state: Any) -> Any:
+    def goes_on(state: Any) -> Array:
         _, r, _, rho, k, is_broken = state
         return (norm(r) > tol) & (k < maxiter) & (rho > 0) & ~is_broken
 
@@ -267,10 +269,10 @@ def _gmres(restart: int) -> Callable[..., Any]:
                 is_broken,
             )  # fmt: skip
 
-        def cycle(state: Any) -> tuple[Array, ...]:
+        def cycle(state: Sequence[Array]) -> tuple[Array, ...]:
             x, r, total, _ = state
 
-            def goes_on_inside(state: Any) -> Array:
+            def goes_on_inside(state: Sequence[Array]) -> Array:
                 _, _, _, _, g, k, is_broken = state
                 is_within = (k < m) & (total + k < maxiter)
                 return is_within & (np.abs(g[k]) > tol) & ~is_broken
@@ -292,7 +294,7 @@ def _gmres(restart: int) -> Callable[..., Any]:
             new = b - product(x)
             return x, new, total + k, ~(norm(new) <= 0.999 * beta)
 
-        def goes_on(state: Any) -> Any:
+        def goes_on(state: Sequence[Array]) -> Array:
             _, r, total, is_stuck = state
             return (norm(r) > tol) & (total < maxiter) & ~is_stuck
 
@@ -365,7 +367,7 @@ def _solve(
     is_symmetric = symmetric and not is_hermitian
     other = conjugated if is_hermitian else None if symmetric else from_zero
 
-    def system(product: Product, rhs: Vector) -> Any:
+    def system(product: Product, rhs: Vector) -> tuple[Any, ...]:
         return custom_linear_solve(product, rhs, from_zero, other, is_symmetric, has_aux=True)
 
     right = space.ravel(b, "b")

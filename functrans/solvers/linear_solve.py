@@ -135,7 +135,9 @@ def _is_moving(needs: Flags, params: dict[str, Any], n_operands: int) -> bool:
     return any(needs[: params["n_product"]]) or any(needs[n_operands - _n_solution(params) :])
 
 
-def _linearize(needs: Flags, operands: Any, **params: Any) -> tuple[tuple[Any, ...], LinearProgram]:
+def _linearize(
+    needs: Flags, operands: Sequence[Array], **params: Any
+) -> tuple[tuple[Any, ...], LinearProgram]:
     outs = tuple(bind(custom_linear_solve_p, *operands, **params))
     n = _n_solution(params)
     targets = tuple(i for i, need in enumerate(needs) if need)
@@ -153,7 +155,7 @@ def _linearize(needs: Flags, operands: Any, **params: Any) -> tuple[tuple[Any, .
     return outs, LinearProgram(replace(jaxpr, consts=tuple(consts), cache={}), targets, ())
 
 
-def _transpose(cts: Any, operands: Any, **params: Any) -> tuple[Any, ...]:
+def _transpose(cts: tuple[Any, ...], operands: Any, **params: Any) -> tuple[Any, ...]:
     n = _n_solution(params)
     first = len(operands) - n
     if any(map(is_linear, operands[:first])):
@@ -181,7 +183,9 @@ def _transpose(cts: Any, operands: Any, **params: Any) -> tuple[Any, ...]:
     )
 
 
-def _batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, ...]:
+def _batch(
+    size: int, operands: Sequence[Array], dims: Sequence[Any], **params: Any
+) -> tuple[Any, ...]:
     n = _n_solution(params)
     first = len(operands) - n
     flags = tuple(dim is not None for dim in dims[:first])
@@ -331,7 +335,7 @@ def _staged(
 ) -> Body:
     """A function from pytrees like the right-hand side to such, as a program."""
 
-    def finish(result: Array) -> Any:
+    def finish(result: Array) -> Array:
         check_structure(
             "custom_linear_solve", expected, tree.structure(result), f"the result of {label}", "b"
         )

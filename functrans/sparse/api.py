@@ -347,7 +347,7 @@ def _builder(matrix: Any, format: str) -> tuple[np.ndarray, Callable[[np.ndarray
 
 def _sparse_function(
     who: str,
-    fun: Any,
+    fun: Callable[..., Any],
     argnums: object,
     order: int,
     pattern: object,

@@ -68,11 +68,11 @@ def entries_program(
     derivative = call.derivative(order)
     label = call.label
 
-    def entries(*leaves: Any) -> Any:
+    def entries(*leaves: Array) -> Any:
         xs = tuple([leaf for leaf, flag in zip(leaves, call.moving, strict=True) if flag])
         avals = [aval_of(x) for x in xs]
 
-        def fun(*own: Any) -> list[Any]:
+        def fun(*own: Array) -> list[Any]:
             outs = derivative(own, leaves)
             _check_results(label, outs, avals, n_rows, is_reverse=n_row_colors > 0)
             return outs

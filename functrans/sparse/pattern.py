@@ -132,7 +132,7 @@ class Call:
             return self.flat
 
         def gradient(xs: Sequence[Any], leaves: Sequence[Any]) -> list[Any]:
-            def scalar(*own: Any) -> Any:
+            def scalar(*own: Array) -> Any:
                 outs = self.flat(own, leaves)
                 if len(outs) != 1 or shape_of(outs[0]) != ():
                     shapes = ", ".join(str(shape_of(out)) for out in outs)
@@ -229,7 +229,7 @@ def find_pattern(call: Call, order: int) -> Found:
     n_xs = len(xs)
     derivative = call.derivative(order)
 
-    def linear_map(*tracers: Any) -> list[Any]:
+    def linear_map(*tracers: Array) -> list[Any]:
         ts, leaves = tracers[:n_xs], tracers[n_xs:]
         own = [leaf for leaf, flag in zip(leaves, call.moving, strict=True) if flag]
         return list(jvp(lambda *v: derivative(v, leaves), tuple(own), tuple(ts))[1])

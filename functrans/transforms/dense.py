@@ -21,6 +21,7 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import pytrees as tree
 from functrans.core.analyses import analysis
@@ -47,6 +48,7 @@ from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.ownership import own_arrays
 from functrans.core.source import here
 from functrans.core.state import current_config
+from functrans.core.values import Array
 from functrans.debugging.watched import recording_trace
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.passes.evaluate import evaluate
@@ -215,7 +217,7 @@ class DenseJacobian:
         )
         return rows, columns
 
-    def _zero_block(self, i: int, j: int, *, is_row: bool) -> Any:
+    def _zero_block(self, i: int, j: int, *, is_row: bool) -> Array:
         """The block of a result that does not depend on an input."""
         shape = shape_of(self.outs[i]) + shape_of(self.leaves[j])
         node = self.recorded.inputs[j]
@@ -236,7 +238,7 @@ class DenseJacobian:
         nodes = ordered_nodes([node])
         shapes = [own.shape for own in wanted]
 
-        def pull(seeds: Any, size: int | None) -> list[Any]:
+        def pull(seeds: Array, size: int | None) -> list[Any]:
             found = pull_back([(node, seeds)], wanted, size=size)
             return [
                 None if ct is None else cast(ct, own.dtype)
@@ -270,7 +272,7 @@ class DenseJacobian:
         shapes = [shape_of(self.outs[i]) for i in outs]
         dtypes = [dtype_of(self.outs[i]) for i in outs]
 
-        def push(seeds: Any, size: int | None) -> list[Any]:
+        def push(seeds: Array, size: int | None) -> list[Any]:
             found = push_forward(nodes, [(node, seeds)], out_nodes, size=size)
             return [
                 None if t is None else cast(t, dtype)
@@ -346,7 +348,7 @@ class DenseJacobian:
         n: int,
         step: int,
         shape: tuple[int, ...],
-        dtype: Any,
+        dtype: DTypeLike | None,
         evaluate: Callable[[Any, int | None], list[Any]],
         shapes: Sequence[tuple[int, ...]],
         progress: Progress,
@@ -405,7 +407,7 @@ class DenseJacobian:
         n: int,
         step: int,
         shape: tuple[int, ...],
-        dtype: Any,
+        dtype: DTypeLike | None,
         evaluate: Callable[[Any, int | None], list[Any]],
         first: list[Any],
         progress: Progress,
@@ -426,7 +428,7 @@ class DenseJacobian:
         n: int,
         step: int,
         shape: tuple[int, ...],
-        dtype: Any,
+        dtype: DTypeLike | None,
         evaluate: Callable[[Any, int | None], list[Any]],
         is_row: bool,
     ) -> list[Any]:
@@ -434,7 +436,7 @@ class DenseJacobian:
         n_loops = n // step
         has_block: list[bool] = []
 
-        def body(carry: Any, start: Any) -> tuple[Any, list[Any]]:
+        def body(carry: Any, start: Array) -> tuple[Any, list[Any]]:
             numbers = np.arange(n) - np.arange(step)[:, None]
             seeds = reshape(cast(equal(numbers, start), dtype), (step, *shape))
             found = evaluate(seeds, step)
@@ -568,7 +570,9 @@ def recomputes(jaxpr: Jaxpr) -> bool:
     )
 
 
-def _basis(n: int, start: int, size: int, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def _basis(
+    n: int, start: int, size: int, shape: tuple[int, ...], dtype: DTypeLike | None
+) -> np.ndarray:
     """Rows ``start`` to ``start + size`` of the identity, each in a shape."""
     rows = np.zeros((size, n), dtype)
     rows[np.arange(size), np.arange(start, start + size)] = 1
@@ -585,12 +589,12 @@ def _above(root: Node | None, nodes: Sequence[Node]) -> list[Node]:
     return [node for node in nodes if node in found]
 
 
-def _cost(value: Any, work: float) -> int:
+def _cost(value: Array | complex, work: float) -> int:
     """The cost of all rows of a result, or all columns of an argument."""
     return math.prod(shape_of(value)) * (1 + round(work))
 
 
-def _shaped(block: Any, shape: tuple[int, ...]) -> Any:
+def _shaped(block: Array, shape: tuple[int, ...]) -> Array:
     """A block in its shape; itself if it has it."""
     return block if shape_of(block) == shape else reshape(block, shape)
 
@@ -616,7 +620,7 @@ def _join(pieces: Sequence[Any]) -> Any:
     return pieces[0] if len(pieces) == 1 else concatenate(pieces, 0)
 
 
-def _last(block: Any) -> Any:
+def _last(block: Array) -> Array:
     """Move the leading batch axis to the end."""
     axes = (*range(1, len(shape_of(block))), 0)
     return transpose(block, axes)

@@ -32,7 +32,7 @@ from functrans.core.dispatch import Tracer, aval_of, dtype_of, innermost_staging
 from functrans.core.ownership import own_arrays, private_arrays
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
-from functrans.core.values import Aux, R
+from functrans.core.values import Array, Aux, R
 from functrans.debugging.watched import pushing_trace
 from functrans.errors import NonDifferentiableError
 from functrans.passes.pushing import PushingTracer
@@ -157,13 +157,13 @@ def push_call(
     return (primal_out, tangent_out, aux) if has_aux else (primal_out, tangent_out)
 
 
-def zero_tangent(value: Any) -> Any:
+def zero_tangent(value: Any) -> Array:
     """A zero tangent: an array of zeros, of dtype ``float0`` for integers."""
     aval = leaf_type(value)
     return np.zeros(aval.shape, tangent_dtype(aval.dtype))
 
 
-def fitted(tangent: Any, value: object) -> Any:
+def fitted(tangent: Any, value: object) -> Array:
     """A tangent in the dtype of its value."""
     dtype = dtype_of(value)
     return tangent if dtype_of(tangent) == dtype else cast(tangent, dtype)
@@ -211,7 +211,7 @@ def linearize(fun: Callable[..., Any], *primals: object, has_aux: bool = False) 
 
 
 @boundary
-def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], Any]:
+def linear_transpose(fun: Callable[..., Any], *primals: object) -> Callable[[Any], Any]:
     """Transpose a function that is linear.
 
     Args:
@@ -235,7 +235,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     avals = [leaf_aval(leaf, label) for leaf in leaves]
     structure: list[Any] = []
 
-    def flat(*tracers: Any) -> list[Any]:
+    def flat(*tracers: Array) -> list[Any]:
         outs, out_treedef = tree.flatten(fun(*tree.unflatten(treedef, tracers)))
         structure.append(out_treedef)
         return outs

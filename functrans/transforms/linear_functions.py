@@ -116,7 +116,7 @@ class _Recorded:
 def _map_values(node: Node, function: Callable[[Any], Any]) -> Any:
     """What a node saved, with the values that depend on the point exchanged."""
 
-    def own(value: Any) -> Any:
+    def own(value: object) -> Any:
         is_value = isinstance(value, (np.ndarray, np.generic, Tracer))
         return function(value) if is_value else value
 
@@ -287,7 +287,7 @@ class _Structure:
 
 
 @analysis
-def _code(jaxpr: Jaxpr) -> Any:
+def _code(jaxpr: Jaxpr) -> str | Jaxpr:
     """What programs that compute the same have in common."""
     try:
         return jaxpr.structural_hash()
@@ -312,7 +312,7 @@ class LinearFunction:
         self._returned = returned
         self._run = run
 
-    def _apply(self, argument: Any) -> Any:
+    def _apply(self, argument: object) -> Any:
         given, returned = self._given, self._returned
         leaves, treedef = tree.flatten(argument)
         check_same_structure(self._label, given.treedef, treedef, given.what, given.of)

@@ -39,7 +39,9 @@ NESTINGS = ("auto", "forward-over-reverse", "reverse-over-forward", "reverse-ove
 
 
 @boundary
-def hvp(fun: Callable[..., Any], primals: Any, tangents: Any, *, nesting: str = "auto") -> Any:
+def hvp(
+    fun: Callable[..., Any], primals: object, tangents: object, *, nesting: str = "auto"
+) -> Any:
     """Hessian-vector product of a scalar function.
 
     Args:
@@ -66,7 +68,9 @@ def hvp(fun: Callable[..., Any], primals: Any, tangents: Any, *, nesting: str = 
 
 
 @boundary
-def vhp(fun: Callable[..., Any], primals: Any, cotangents: Any, *, nesting: str = "auto") -> Any:
+def vhp(
+    fun: Callable[..., Any], primals: object, cotangents: object, *, nesting: str = "auto"
+) -> Any:
     """Vector-Hessian product of a scalar function: equal to :func:`hvp`, by symmetry.
 
     Arguments, result and errors as :func:`hvp`.
@@ -104,7 +108,7 @@ def _forward_over_reverse(
 
 
 def _reverse_over_forward(
-    who: str, fun: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]
+    who: str, fun: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     def slope(*args: object) -> Any:
         return push_call(who, fun, args, tangents)[1]
@@ -113,7 +117,7 @@ def _reverse_over_forward(
 
 
 def _reverse_over_reverse(
-    who: str, fun: Any, primals: tuple[Any, ...], tangents: tuple[Any, ...]
+    who: str, fun: Callable[..., Any], primals: tuple[Any, ...], tangents: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     numbers = tuple(range(len(primals)))
     gradient = part_of(fun, grad(fun, numbers))
@@ -135,7 +139,7 @@ def _inner(first: Array, second: Array | complex) -> Array:
 
 
 def _outer_gradient(
-    fun: Any, function: Callable[..., Any], primals: tuple[Any, ...]
+    fun: Callable[..., Any], function: Callable[..., Any], primals: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     function.__name__ = name_of(fun)
     numbers = tuple(range(len(primals)))

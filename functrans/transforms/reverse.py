@@ -129,7 +129,7 @@ def private(leaf: Any) -> Any:
     return leaf._twin() if isinstance(leaf, Tracer) else leaf
 
 
-def plain_leaf(trace: Trace, leaf: Any) -> Any:
+def plain_leaf(trace: Trace, leaf: object) -> Any:
     """A leaf of an auxiliary result without this trace's tracers, as an array of its own.
 
     Raises:
@@ -145,7 +145,7 @@ def plain_leaf(trace: Trace, leaf: Any) -> Any:
     return leaf
 
 
-def split_aux(result: Any, label: str) -> tuple[Any, Any]:
+def split_aux(result: object, label: str) -> tuple[Any, Any]:
     """``(out, aux)`` of a function with ``has_aux``.
 
     Raises:
@@ -316,7 +316,7 @@ def value_and_grad(
     numbers = check_argnums("value_and_grad", argnums)
 
     @named("value_and_grad", fun)
-    def value_and_gradient(*args: object, **kwargs: object) -> Any:
+    def value_and_gradient(*args: object, **kwargs: object) -> tuple[Any, Any]:
         value, gradient, aux = _gradient(
             "value_and_grad", fun, numbers, args, kwargs,
             has_aux=has_aux, holomorphic=holomorphic, allow_int=allow_int,

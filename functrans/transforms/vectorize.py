@@ -25,7 +25,7 @@ from functrans.core.ownership import own_arrays
 from functrans.core.source import here
 from functrans.core.state import current_config
 from functrans.core.transformed import transform
-from functrans.core.values import P, R
+from functrans.core.values import Array, P, R
 from functrans.passes.answers import LaneAnswers, LanesDiffer
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.layouts import plain_value
@@ -114,7 +114,7 @@ def vmap(
         is_known = size > 0 and all(value is not None for value in plain)
         lanes = LaneAnswers(size, plain, axes) if is_known else None
 
-        def flat(*tracers: Any) -> list[Any]:
+        def flat(*tracers: Array) -> list[Any]:
             if lanes is not None:
                 lanes.begin(tracers)
             filled = list(values)

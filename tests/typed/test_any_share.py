@@ -44,7 +44,7 @@ def shares() -> dict[str, tuple[int, int, int]]:
 def test_few_annotations_are_any() -> None:
     n_open, _, n_all = map(sum, zip(*shares().values(), strict=True))
     assert n_all > 30_000
-    assert n_open < 0.21 * n_all
+    assert n_open < 0.15 * n_all
 
 
 if __name__ == "__main__":

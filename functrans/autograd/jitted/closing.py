@@ -387,7 +387,7 @@ def _changes(
 _NUMBERS = (int, float)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether a value is a number or text, or a container of these alone."""
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
@@ -537,7 +537,7 @@ def _hooks_of(node: Any) -> tuple[Any, ...]:
 _INTERNAL = frozenset(vars(Tensor)) | {"_value", "_node", "_trace"}
 
 
-def _own_attributes(tensor: Tensor) -> Any:
+def _own_attributes(tensor: Tensor) -> list[Any] | None:
     """What users attached to a tensor, for comparison; ``None`` for nothing."""
     attributes = tensor.__dict__
     if attributes.keys() <= _INTERNAL:

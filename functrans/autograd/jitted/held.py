@@ -127,11 +127,11 @@ class Part:
             return self.holder[key] if key < len(self.holder) else MISSING
         return self.holder.get(key, MISSING)
 
-    def put(self, key: Any, value: Any) -> None:
+    def put(self, key: str, value: Any) -> None:
         """Put a value where the key is."""
         self.holder[key] = value
 
-    def place(self, key: Any) -> str:
+    def place(self, key: str) -> str:
         """How to say where a value is."""
         if self._style == "[":
             simple = isinstance(key, (str, int, float, bytes))

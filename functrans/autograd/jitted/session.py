@@ -195,7 +195,7 @@ class Session:
         leaf._value = StagingTracer(self.staging, argument._var)
         leaf._trace = self.trace
 
-    def adopt_number(self, part: Part, key: Any) -> bool:
+    def adopt_number(self, part: Part, key: str) -> bool:
         """Make a number an argument, if it is one now; whether it is."""
         value = part.now(key)
         is_number = type(value) in (int, float)

@@ -35,6 +35,7 @@ from functrans.core.caching import Recent
 from functrans.core.dispatch import Tracer, aval_of, tracing
 from functrans.core.jaxpr import Var
 from functrans.core.state import current_config, open_traces
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.jitted.explanations import explain
 from functrans.jitted.imperative import door
@@ -164,7 +165,7 @@ class StepPrograms:
         return LoweredStep(function.signature, program.jaxpr, program.captured, changed)
 
     def _staged(
-        self, args: Any, kwargs: Any, may_change: bool, is_kept: bool = True
+        self, args: Sequence[Any], kwargs: object, may_change: bool, is_kept: bool = True
     ) -> tuple[Step, str, State]:
         """The program of a call, what state that creates, and the state before.
 
@@ -249,7 +250,9 @@ class _Trace:
         }
         self.numbers: list[tuple[int, Any]] = []
 
-    def run(self, args: Any, kwargs: Any, may_change: bool, is_kept: bool) -> tuple[Step, str]:
+    def run(
+        self, args: Sequence[Any], kwargs: object, may_change: bool, is_kept: bool
+    ) -> tuple[Step, str]:
         """The program of a call, and what state it creates, so that the next is another.
 
         Args:
@@ -322,7 +325,7 @@ def _place(number: tuple[Part, Any]) -> tuple[int, Any]:
 
 
 def _refuse_changed_containers(
-    label: str, containers: Any, treedef: Any, leaves: Sequence[Any]
+    label: str, containers: Sequence[Any], treedef: object, leaves: Sequence[Any]
 ) -> None:
     """Refuse what a step stores in dictionaries and lists among its arguments."""
     now, structure = tree.flatten(containers)
@@ -362,12 +365,12 @@ class _Probe:
     def share(self, tensor: Tensor) -> None:
         """Nothing: constants are none of its business."""
 
-    def meet(self, holder: Any) -> None:
+    def meet(self, holder: object) -> None:
         """Leave the trace: what a module or an optimizer holds counts."""
         if id(holder) not in self._made:
             raise _NeedsTensors
 
-    def note_made(self, holder: Any) -> None:
+    def note_made(self, holder: object) -> None:
         """Note that an object with state was made by the function."""
         self._made[id(holder)] = holder
 
@@ -387,7 +390,7 @@ class _Tensors:
     def is_staging(self) -> bool:
         return isinstance(modes.session, Session)
 
-    def check_state(self, state: Any) -> None:
+    def check_state(self, state: object) -> None:
         check_declared(state)
 
     def meet(self, function: JitFunction) -> None:
@@ -397,7 +400,7 @@ class _Tensors:
         if modes.session is not None:
             modes.session.note_made(function)
 
-    def is_tensor(self, leaf: Any) -> bool:
+    def is_tensor(self, leaf: Array | Tensor) -> bool:
         return isinstance(leaf, Tensor)
 
     @contextmanager

@@ -27,6 +27,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.control.native import call_program, jit_p
 from functrans.core.dispatch import bind
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.jitted.explanations import Origin
 
@@ -56,7 +57,7 @@ class Place:
     key: Any = None
 
     @classmethod
-    def slot(cls, part: Part, key: Any) -> Place:
+    def slot(cls, part: Part, key: str) -> Place:
         """A place in the state."""
         return cls("slot", lambda _: part.now(key), part.place(key), part, key)
 
@@ -66,7 +67,7 @@ class Place:
         name = f"{self.name}.grad"
         return Place(kind, (lambda x: find(x)._grad) if kind == "gradient" else find, name)
 
-    def store(self, value: Any, leaves: Leaves) -> None:
+    def store(self, value: Array | complex, leaves: Leaves) -> None:
         """Write an array to the memory of the tensor, or make it its gradient."""
         found = self.find(leaves)
         if self.kind == "new gradient":
@@ -192,7 +193,7 @@ class Step:
                         f"another operand of shape {x.shape} shares; pass copies"
                     )
 
-    def run(self, leaves: Sequence[Any], name: str) -> Any:
+    def run(self, leaves: Sequence[Any], name: str) -> Tensor | None:
         """Call the program, write back what changed, and return the results."""
         hidden = [place.find(leaves) for place in self.hidden]
         arrays = [plain(x) for x in hidden]
@@ -211,7 +212,7 @@ class Step:
         # A result may have taken over the memory that another one is to be written to.
         memory = set(map(id, targets))
 
-        def own(out: Any) -> Any:
+        def own(out: Array) -> Any:
             return out if id(plain(out)) not in memory else plain(out).copy()
 
         changed = []

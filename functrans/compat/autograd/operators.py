@@ -19,6 +19,7 @@ from functrans import numpy as fnp
 from functrans.compat.autograd.spaces import vspace
 from functrans.control.checkpoint import checkpoint as checkpoint
 from functrans.core.arguments import name_of
+from functrans.core.values import Array
 from functrans.transforms.forward import jvp
 from functrans.transforms.jacobian import jacrev
 from functrans.transforms.reverse import vjp
@@ -35,7 +36,9 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(operator)
-    def nary(fun: Any, argnum: Any = 0, *options: object, **named: Any) -> Callable[..., Any]:
+    def nary(
+        fun: Callable[..., Any], argnum: Any = 0, *options: object, **named: Any
+    ) -> Callable[..., Any]:
         if not callable(fun):
             raise TypeError(
                 f"{operator.__name__}: expected a function, got {type(fun).__name__}; give the "
@@ -45,7 +48,7 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
         def of_fun(*args: object, **kwargs: object) -> Any:
             places = [argnum] if isinstance(argnum, int) else list(argnum)
 
-            def unary(x: Any) -> Any:
+            def unary(x: Any) -> Array:
                 values = [x] if isinstance(argnum, int) else x
                 given = list(args)
                 for place, value in zip(places, values, strict=True):
@@ -138,7 +141,7 @@ def grad_and_aux(fun: Callable[..., Any], x: Any) -> tuple[Any, Any]:
 
 
 @unary_to_nary
-def elementwise_grad(fun: Callable[..., Any], x: Any) -> Any:
+def elementwise_grad(fun: Callable[..., Any], x: Any) -> Array:
     """Returns a function which computes the sums of the Jacobian's columns.
 
     Example:
@@ -158,7 +161,7 @@ def deriv(fun: Callable[..., Any], x: Any) -> Any:
 
 
 @unary_to_nary
-def jacobian(fun: Callable[..., Any], x: Any) -> Any:
+def jacobian(fun: Callable[..., Any], x: Any) -> Array:
     """Returns a function which computes the Jacobian, of the shapes of result and argument."""
     return jacrev(fun)(x)
 
@@ -177,7 +180,7 @@ def grad_named(fun: Callable[..., Any], argname: str) -> Callable[..., Any]:
 
 
 @unary_to_nary
-def hessian(fun: Callable[..., Any], x: Any) -> Any:
+def hessian(fun: Callable[..., Any], x: Any) -> Array:
     """Returns a function which computes the Hessian."""
     return jacobian(jacobian(fun))(x)
 
@@ -188,7 +191,7 @@ def make_hvp(fun: Callable[..., Any], x: Any) -> tuple[Callable[[Any], Any], Any
     return pulled(grad(fun), x)
 
 
-def hessian_tensor_product(fun: Callable[..., Any], argnum: Any = 0) -> Callable[..., Any]:
+def hessian_tensor_product(fun: Callable[..., Any], argnum: object = 0) -> Callable[..., Any]:
     """A function ``(*args, tensor)`` which computes the Hessian times a tensor.
 
     Example:
@@ -200,7 +203,7 @@ def hessian_tensor_product(fun: Callable[..., Any], argnum: Any = 0) -> Callable
         *given, tensor = args
 
         @unary_to_nary
-        def along(fun: Callable[..., Any], x: Any) -> Any:
+        def along(fun: Callable[..., Any], x: Array) -> Any:
             return jvp(grad(fun), (x,), (tensor,))[1]
 
         return along(fun, argnum)(*given, **kwargs)
@@ -211,7 +214,7 @@ def hessian_tensor_product(fun: Callable[..., Any], argnum: Any = 0) -> Callable
 hessian_vector_product = hessian_tensor_product
 
 
-def tensor_jacobian_product(fun: Callable[..., Any], argnum: Any = 0) -> Callable[..., Any]:
+def tensor_jacobian_product(fun: Callable[..., Any], argnum: object = 0) -> Callable[..., Any]:
     """A function ``(*args, tensor)`` which computes a tensor times the Jacobian.
 
     Example:
@@ -219,10 +222,10 @@ def tensor_jacobian_product(fun: Callable[..., Any], argnum: Any = 0) -> Callabl
       array([ 2., 12.])
     """
 
-    def product(*args: Any, **kwargs: Any) -> Any:
+    def product(*args: Array, **kwargs: Any) -> Any:
         *given, tensor = args
 
-        def contracted(*given: Any, **kwargs: Any) -> Any:
+        def contracted(*given: Array, **kwargs: Any) -> Any:
             return fnp.tensordot(tensor, fun(*given, **kwargs), axes=fnp.ndim(tensor))
 
         return jacobian(contracted, argnum)(*given, **kwargs)
@@ -239,17 +242,17 @@ def make_jvp_reversemode(fun: Callable[..., Any], x: Any) -> Callable[[Any], Any
     return lambda v: jvp(fun, (x,), (v,))[1]
 
 
-def _half_square(x: Any) -> Any:
+def _half_square(x: Array) -> Array:
     return 0.5 * fnp.sum(x**2, axis=-1)
 
 
 def make_ggnvp(
-    f: Callable[..., Any], g: Callable[..., Any] = _half_square, f_argnum: Any = 0
+    f: Callable[..., Any], g: Callable[..., Any] = _half_square, f_argnum: object = 0
 ) -> Callable[..., Any]:
     """A function which gives products with the generalized Gauss-Newton matrix at a point."""
 
     @unary_to_nary
-    def make(f: Callable[..., Any], x: Any) -> Callable[[Any], Any]:
+    def make(f: Callable[..., Any], x: Array) -> Callable[[Any], Any]:
         pull, value = pulled(f, x)
         curve, _ = pulled(grad(g), value)
         return lambda v: pull(curve(jvp(f, (x,), (v,))[1]))

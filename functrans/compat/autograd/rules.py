@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from functrans.compat.autograd.spaces import vspace
 from functrans.control.custom_rules import custom_jvp, custom_vjp
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, dtype_of
+from functrans.core.values import Array, Operand
 from functrans.numpy.common import value_of
 from functrans.passes.pushing import PushingTracer
 
@@ -58,7 +59,7 @@ def _is_traced(value: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in pytrees.leaves(value))
 
 
-def _is_pushed(value: Any) -> bool:
+def _is_pushed(value: Sequence[Any]) -> bool:
     return any(isinstance(leaf, PushingTracer) for leaf in pytrees.leaves(value))
 
 
@@ -109,7 +110,7 @@ class primitive:  # noqa: N801  # autograd's name
                 given[place] = value
             return given
 
-        def run(*values: Any) -> Any:
+        def run(*values: object) -> Any:
             return self.fun(*whole(values), **kwargs)
 
         functools.update_wrapper(run, self.fun)
@@ -119,14 +120,20 @@ class primitive:  # noqa: N801  # autograd's name
             return self._pushing(run, whole, places, kwargs)(*traced)
         return self._pulling(run, whole, places, kwargs)(*traced)
 
-    def _pulling(self, run: Any, whole: Any, places: list[int], kwargs: Any) -> Any:
+    def _pulling(
+        self,
+        run: Callable[..., Any],
+        whole: Callable[..., Any],
+        places: list[int],
+        kwargs: dict[str, Any],
+    ) -> custom_vjp:
         function = custom_vjp(run)
 
         def forward(*values: Any) -> Any:
             ans = self(*whole(values), **kwargs)  # of values that an outer trace may follow
             return ans, (ans, values)
 
-        def backward(kept: Any, g: Any) -> Any:
+        def backward(kept: tuple[Any, ...], g: Operand) -> Any:
             ans, values = kept
             if self.vjp is None:
                 raise NotImplementedError(
@@ -137,18 +144,24 @@ class primitive:  # noqa: N801  # autograd's name
         function.defvjp(forward, backward)
         return function
 
-    def _pushing(self, run: Any, whole: Any, places: list[int], kwargs: Any) -> Any:
+    def _pushing(
+        self,
+        run: Callable[..., Any],
+        whole: Callable[..., Any],
+        places: list[int],
+        kwargs: dict[str, Any],
+    ) -> custom_jvp:
         function = custom_jvp(run)
         rule: Any = self.jvp
 
-        def push(values: Any, tangents: Any) -> Any:
+        def push(values: Sequence[Any], tangents: Sequence[Array]) -> tuple[Any, ...]:
             ans = self(*whole(values), **kwargs)
             return ans, rule(tuple(places), tangents, ans, whole(values), kwargs)
 
         function.defjvp(push)
         return function
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         """As a method."""
         return self if instance is None else functools.partial(self, instance)
 
@@ -157,7 +170,7 @@ class primitive:  # noqa: N801  # autograd's name
         return f"primitive({self.__name__})"  # type: ignore[attr-defined]  # of the function
 
 
-def _checked(who: str, function: Any) -> primitive:
+def _checked(who: str, function: object) -> primitive:
     if not isinstance(function, primitive):
         raise TypeError(
             f"{who}: expected a function decorated with primitive, got {function!r}; rules of "
@@ -166,26 +179,28 @@ def _checked(who: str, function: Any) -> primitive:
     return function
 
 
-def _by_number(makers: Any, options: dict[str, Any]) -> dict[int, Any]:
+def _by_number(makers: Sequence[Any], options: dict[str, Any]) -> dict[int, Any]:
     return dict(zip(options.get("argnums", itertools.count()), makers, strict=False))
 
 
-def defvjp_argnums(fun: Any, vjpmaker: Callable[..., Any]) -> None:
+def defvjp_argnums(fun: object, vjpmaker: Callable[..., Any]) -> None:
     """Give one rule for all arguments: ``(argnums, ans, args, kwargs) -> (g -> cotangents)``."""
     _checked("defvjp_argnums", fun).vjp = vjpmaker
 
 
-def defvjp_argnum(fun: Any, vjpmaker: Callable[..., Any]) -> None:
+def defvjp_argnum(fun: object, vjpmaker: Callable[..., Any]) -> None:
     """Give one rule for each argument: ``(argnum, ans, args, kwargs) -> (g -> cotangent)``."""
 
-    def rule(argnums: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+    def rule(
+        argnums: Sequence[Any], ans: Array | complex, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         pulls = [vjpmaker(argnum, ans, args, kwargs) for argnum in argnums]
         return lambda g: [pull(g) for pull in pulls]
 
     _checked("defvjp_argnum", fun).vjp = rule
 
 
-def defvjp(fun: Any, *vjpmakers: Any, **options: object) -> None:
+def defvjp(fun: Any, *vjpmakers: object, **options: object) -> None:
     """Give rules, one per argument: ``(ans, *args, **kwargs) -> (g -> cotangent)``.
 
     Args:
@@ -195,7 +210,9 @@ def defvjp(fun: Any, *vjpmakers: Any, **options: object) -> None:
     """
     makers = _by_number(vjpmakers, options)
 
-    def make(argnum: int, ans: Any, args: Any, kwargs: Any) -> Any:
+    def make(
+        argnum: int, ans: Array | complex, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Callable[..., Any]:
         if argnum not in makers:
             raise NotImplementedError(f"VJP of {fun.__name__} wrt argnum {argnum} not defined")
         maker = makers[argnum]
@@ -206,15 +223,21 @@ def defvjp(fun: Any, *vjpmakers: Any, **options: object) -> None:
     defvjp_argnum(_checked("defvjp", fun), make)
 
 
-def defjvp_argnums(fun: Any, jvpmaker: Callable[..., Any]) -> None:
+def defjvp_argnums(fun: object, jvpmaker: Callable[..., Any]) -> None:
     """Give one rule for all arguments: ``(argnums, tangents, ans, args, kwargs) -> tangent``."""
     _checked("defjvp_argnums", fun).jvp = jvpmaker
 
 
-def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:
+def defjvp_argnum(fun: object, jvpmaker: Callable[..., Any]) -> None:
     """Give one rule for each argument: ``(argnum, tangent, ans, args, kwargs) -> tangent``."""
 
-    def rule(argnums: Any, tangents: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+    def rule(
+        argnums: Sequence[Any],
+        tangents: Sequence[Array],
+        ans: Array | complex,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+    ) -> Any:
         space, total = vspace(ans), None
         for argnum, tangent in zip(argnums, tangents, strict=True):
             total = space.mut_add(total, jvpmaker(argnum, tangent, ans, args, kwargs))
@@ -223,7 +246,7 @@ def defjvp_argnum(fun: Any, jvpmaker: Callable[..., Any]) -> None:
     _checked("defjvp_argnum", fun).jvp = rule
 
 
-def defjvp(fun: Any, *jvpfuns: Any, **options: object) -> None:
+def defjvp(fun: Any, *jvpfuns: object, **options: object) -> None:
     """Give rules, one per argument: ``(tangent, ans, *args, **kwargs) -> tangent``.
 
     Args:
@@ -234,7 +257,13 @@ def defjvp(fun: Any, *jvpfuns: Any, **options: object) -> None:
     """
     rules = _by_number(jvpfuns, options)
 
-    def push(argnum: int, tangent: Any, ans: Any, args: Any, kwargs: Any) -> Any:
+    def push(
+        argnum: int,
+        tangent: Array,
+        ans: Array | complex,
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+    ) -> Any:
         if argnum not in rules:
             raise NotImplementedError(f"JVP of {fun.__name__} wrt argnum {argnum} not defined")
         rule = rules[argnum]
@@ -249,6 +278,6 @@ def defjvp(fun: Any, *jvpfuns: Any, **options: object) -> None:
     defjvp_argnum(_checked("defjvp", fun), push)
 
 
-def def_linear(fun: Any) -> None:
+def def_linear(fun: object) -> None:
     """Say that a primitive is linear in each argument."""
     defjvp(fun, *(["same"] * 64))

@@ -5,7 +5,7 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from functrans import numpy as fnp
 from functrans import pytrees
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
+from functrans.core.values import Array
 
 
 class VSpace:
@@ -67,7 +68,7 @@ class VSpace:
         """The dimension over the real numbers."""
         return sum(aval.size * (2 if aval.dtype.kind == "c" else 1) for aval in self.avals)
 
-    def _made(self, make: Any) -> Any:
+    def _made(self, make: Callable[..., Any]) -> Array:
         return pytrees.unflatten(self.treedef, [make(aval)[()] for aval in self.avals])
 
     def zeros(self) -> Any:
@@ -83,7 +84,7 @@ class VSpace:
     def randn(self) -> Any:
         """Normal numbers, of NumPy's global generator."""
 
-        def normal(aval: Any) -> Any:
+        def normal(aval: Any) -> Array:
             x = np.array(np.random.randn(*aval.shape))  # noqa: NPY002  # autograd's generator
             if aval.dtype.kind == "c":
                 x = x + 1j * np.random.randn(*aval.shape)  # noqa: NPY002  # autograd's generator
@@ -104,11 +105,11 @@ class VSpace:
         """The sum."""
         return pytrees.map(fnp.add, x, y)
 
-    def mut_add(self, x: Any, y: Any) -> Any:
+    def mut_add(self, x: Any, y: Any) -> Array:
         """The sum; nothing is changed in place."""
         return y if x is None else self.add(x, y)
 
-    def scalar_mul(self, x: Any, a: Any) -> Any:
+    def scalar_mul(self, x: Any, a: Any) -> dict[str, Any]:
         """A multiple."""
         return pytrees.map(lambda leaf: leaf * a, x)
 

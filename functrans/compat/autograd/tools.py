@@ -16,17 +16,18 @@ from functrans import numpy as fnp
 from functrans.compat.autograd.operators import make_vjp, unary_to_nary
 from functrans.compat.autograd.rules import defvjp, primitive
 from functrans.compat.autograd.spaces import vspace
+from functrans.core.values import Array
 from functrans.flatten_util import ravel_pytree
 from functrans.testing import check_grads as check
 
 flatten = ravel_pytree
 
 
-def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Any, Any, Any]:
+def flatten_func(func: Callable[..., Any], example: object) -> tuple[Any, Any, Any]:
     """A function of a container as one of vectors, how to get containers back, and the example."""
     flat, unflatten = flatten(example)
 
-    def of_vectors(x: Any, *args: object) -> Any:
+    def of_vectors(x: Array, *args: object) -> Any:
         return flatten(func(unflatten(x), *args))[0]
 
     return of_vectors, unflatten, flat
@@ -36,8 +37,8 @@ def flatten_func(func: Callable[..., Any], example: Any) -> tuple[Any, Any, Any]
 
 
 def _optimized(
-    grad: Any, x0: Any, callback: Any, num_iters: int, step: Callable[[int, Any, Any], Any]
-) -> Any:
+    grad: Any, x0: object, callback: Any, num_iters: int, step: Callable[[int, Any, Any], Any]
+) -> dict[str, Any]:
     """Steps ``x + step(i, x, g)`` on the flattened container."""
     x, unflatten = flatten(x0)
     for i in range(num_iters):
@@ -49,9 +50,9 @@ def _optimized(
 
 
 def sgd(
-    grad: Any, x0: Any, callback: Any = None, num_iters: int = 200, step_size: Any = 0.1,
+    grad: object, x0: object, callback: object = None, num_iters: int = 200, step_size: Any = 0.1,
     mass: Any = 0.9,
-) -> Any:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """Gradient descent with momentum; ``grad(x, i)`` is the gradient in iteration ``i``.
 
     Example:
@@ -60,7 +61,7 @@ def sgd(
     """
     velocity: Any = 0.0
 
-    def step(i: int, x: Any, g: Any) -> Any:
+    def step(i: int, x: Array, g: Array) -> Any:
         nonlocal velocity
         velocity = mass * velocity - (1.0 - mass) * g
         return step_size * velocity
@@ -69,13 +70,13 @@ def sgd(
 
 
 def rmsprop(
-    grad: Any, x0: Any, callback: Any = None, num_iters: int = 100, step_size: Any = 0.1,
+    grad: object, x0: object, callback: object = None, num_iters: int = 100, step_size: Any = 0.1,
     gamma: Any = 0.9, eps: Any = 1e-8,
-) -> Any:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """Steps divided by a running root mean square of the gradient."""
     mean: Any = 1.0
 
-    def step(i: int, x: Any, g: Any) -> Any:
+    def step(i: int, x: Array, g: Array) -> Any:
         nonlocal mean
         mean = gamma * mean + (1 - gamma) * g**2
         return -step_size * g / (fnp.sqrt(mean) + eps)
@@ -84,14 +85,14 @@ def rmsprop(
 
 
 def adam(
-    grad: Any, x0: Any, callback: Any = None, num_iters: int = 100, step_size: Any = 0.001,
+    grad: object, x0: object, callback: object = None, num_iters: int = 100, step_size: Any = 0.001,
     b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8,
-) -> Any:  # fmt: skip
+) -> dict[str, Any]:  # fmt: skip
     """Steps by running means of the gradient and of its square."""
     first: Any = 0.0
     second: Any = 0.0
 
-    def step(i: int, x: Any, g: Any) -> Any:
+    def step(i: int, x: Array, g: Array) -> Any:
         nonlocal first, second
         first = b1 * first + (1 - b1) * g
         second = b2 * second + (1 - b2) * g**2
@@ -130,10 +131,17 @@ def fixed_point(f: Any, a: Any, x0: Any, distance: Any, tol: Any) -> Any:
     return x
 
 
-def _fixed_point_vjp(ans: Any, f: Any, a: Any, x0: Any, distance: Any, tol: Any) -> Any:
+def _fixed_point_vjp(
+    ans: Array | complex,
+    f: Callable[..., Any],
+    a: Array | complex,
+    x0: Array | complex,
+    distance: Callable[..., Any],
+    tol: Array | complex,
+) -> Callable[..., Any]:
     space = vspace(ans)
 
-    def pull(g: Any) -> Any:
+    def pull(g: Array) -> Any:
         pull_x, _ = make_vjp(f(a))(ans)
 
         def adjoint(g: Any) -> Callable[[Any], Any]:
@@ -189,7 +197,7 @@ def check_jvp(f: Any, x: Any) -> None:
     check(f, (x,), order=1, modes=("fwd",))
 
 
-def combo_check(fun: Any, *args: object, **kwargs: object) -> Callable[..., None]:
+def combo_check(fun: object, *args: object, **kwargs: object) -> Callable[..., None]:
     """A function which checks all combinations of arguments and keywords.
 
     Example:

@@ -125,7 +125,7 @@ class Transformed:
         """As of the function."""
         return getattr(self.__dict__["_function"], name)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def __get__(self, instance: Any, owner: object = None) -> Any:
         """As a method."""
         return self if instance is None else MethodType(self, instance)
 

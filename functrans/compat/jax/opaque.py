@@ -17,7 +17,7 @@ from functrans import tree
 from functrans.pytrees import BY_THEMSELVES, has_fields, is_registered
 
 
-def _is_opaque(node: Any) -> bool:
+def _is_opaque(node: object) -> bool:
     """Whether a node is a container by itself, without being registered."""
     cls = type(node)
     if cls in BY_THEMSELVES:
@@ -29,7 +29,7 @@ def _by_registration(function: Callable[..., Any], place: int) -> Callable[..., 
     """A function of pytrees whose ``is_leaf`` holds for what is not registered, too."""
 
     @functools.wraps(function)
-    def call(*args: object, is_leaf: Any = None, **options: object) -> Any:
+    def call(*args: object, is_leaf: Callable[..., Any] | None = None, **options: object) -> Any:
         if len(args) > place and function is not tree.map:
             *args, is_leaf = args  # type: ignore[assignment]  # a list will do
         if is_leaf is None:

@@ -201,7 +201,7 @@ class Config:
             raise AttributeError(f"jax.config has no setting {name!r} here", name=name, obj=self)
         return self._values[key]
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, value: bool) -> None:
         """Keep a setting; ``jax_enable_x64`` stays on, with a warning."""
         if name == "jax_enable_x64":
             if not value:
@@ -262,7 +262,7 @@ def scalar_type_of(x: Any) -> type:
     return {"b": bool, "i": int, "u": int, "f": float, "c": complex}[aval_of(x).dtype.kind]
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: object) -> Any:
     """The keys themselves, which are ``uint32[..., 2]``."""
     return fnp.asarray(keys)
 
@@ -270,7 +270,7 @@ def key_data(keys: Any) -> Any:
 wrap_key_data = clone = key_data
 
 
-def key_impl(keys: Any) -> str:
+def key_impl(keys: object) -> str:
     """``"threefry2x32"``."""
     return "threefry2x32"
 
@@ -305,7 +305,7 @@ def _reduction(function: Callable[..., Any]) -> Callable[..., Any]:
     plain = without(function, ("promote_integers",))
 
     @functools.wraps(function)
-    def call(a: Any, axis: Any = None, *args: object, **options: object) -> Any:
+    def call(a: Any, axis: object = None, *args: object, **options: object) -> Any:
         axis = tuple(axis) if isinstance(axis, list) else axis
         if options.get("where", 0) is None:
             del options["where"]

@@ -18,7 +18,7 @@ import pickle
 import sys
 import zipfile
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -79,7 +79,7 @@ class _ArchiveWriter(pickle._Pickler):  # the one that can be extended
 
     dispatch[_Name] = _save_name
 
-    def persistent_id(self, obj: object) -> Any:
+    def persistent_id(self, obj: object) -> tuple[Any, ...] | None:
         """What PyTorch writes for a memory; ``None`` for all else."""
         if type(obj) is not _Memory:
             return None
@@ -288,7 +288,7 @@ def read_archive(
             )
         return archive.read(info)
 
-    def memory(pid: Any) -> np.ndarray:
+    def memory(pid: Sequence[Any]) -> np.ndarray:
         kind, dtype, key, _, count = pid
         if kind != "storage" or type(key) is not str or not isinstance(dtype, np.dtype):
             raise pickle.UnpicklingError(f"the archive has no memory {key!r} of kind {kind!r}")

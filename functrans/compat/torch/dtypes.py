@@ -97,7 +97,7 @@ def iinfo(type: Any) -> np.iinfo:  # torch's name
     return np.iinfo(type)
 
 
-def promote_types(type1: Any, type2: Any) -> np.dtype:
+def promote_types(type1: object, type2: object) -> np.dtype:
     """The dtype of an operation on tensors of two dtypes.
 
     Example:
@@ -107,7 +107,7 @@ def promote_types(type1: Any, type2: Any) -> np.dtype:
     return result_dtype(np.zeros(1, type1), np.zeros(1, type2))
 
 
-def result_type(tensor1: Any, tensor2: Any) -> np.dtype:
+def result_type(tensor1: Any, tensor2: object) -> np.dtype:
     """The dtype of an operation on two tensors or numbers."""
     return result_dtype(tensor1, tensor2)
 

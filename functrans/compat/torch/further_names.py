@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.anomaly import is_anomaly_enabled
@@ -34,7 +35,7 @@ def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -
     keys = list(defaults)
 
     def window(
-        window_length: int, periodic: bool = True, *args: float, dtype: Any = None,
+        window_length: int, periodic: bool = True, *args: float, dtype: DTypeLike | None = None,
         requires_grad: bool = False, out: Any = None, device: Any = None, **options: Any,
     ) -> Tensor:  # fmt: skip
         refuse_out(name, out)
@@ -130,7 +131,7 @@ def gradient(
             f"{len(axes)}, but got a list of length {len(given)}"
         )
 
-    def slopes(x: Any, *steps: Any) -> Any:
+    def slopes(x: Any, *steps: Any) -> tuple[Any, ...]:
         found = [
             fnp.gradient(x, step, axis=axis, edge_order=edge_order)
             for step, axis in zip(steps, axes, strict=True)

@@ -27,12 +27,12 @@ def _polynomial(
 ) -> Callable[..., Any]:
     """A polynomial of degree ``n``: 1, ``first(x)``, then ``step(k, x, last, before)``."""
 
-    def polynomial(input: Any, n: Any) -> Tensor:
+    def polynomial(input: Tensor, n: object) -> Tensor:
         like = input if isinstance(input, Tensor) else n
         x = floating(lifted(input, like))
         degree = np.asarray(plain(n)).astype(int)
 
-        def of(x: Any) -> Any:
+        def of(x: Array) -> Any:
             if shifted:
                 x = 2.0 * x - 1.0
             one = x * 0.0 + 1.0
@@ -50,7 +50,7 @@ def _polynomial(
     return polynomial
 
 
-def _chebyshev(k: int, x: Any, last: Any, before: Any) -> Array:
+def _chebyshev(k: int, x: Array, last: Array, before: Array) -> Array:
     return 2.0 * x * last - before
 
 

@@ -63,7 +63,7 @@ def load(
     pickle_module: Any = None,
     *,
     weights_only: bool | None = None,
-) -> Any:
+) -> dict[Any, Any]:
     """Read an object that ``save`` or PyTorch wrote, or a pickle.
 
     Args:

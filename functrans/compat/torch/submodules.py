@@ -15,7 +15,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from types import ModuleType
-from typing import Any
 
 from functrans.compat.torch.not_offered import NAMES, not_offered
 
@@ -49,7 +48,7 @@ class NotOfferedFinder:
       used): use scipy.stats beside tensors, or write the log density
     """
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         """Nothing.
 
         Raises:

@@ -24,7 +24,7 @@ import math
 import pickle
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -43,6 +43,7 @@ from functrans.compat.torch.archives import (
     tensor_of_bytes,
 )
 from functrans.compat.torch.nn.parameter import Buffer, Parameter
+from functrans.core.values import Array
 
 ADVICE = "If you trust where the file comes from, use load(f, weights_only=False)."
 _TENSORS = (Tensor, Parameter, Buffer)
@@ -155,7 +156,7 @@ def _built(machine: PickleMachine, value: Any) -> np.ndarray:
     return value
 
 
-def _tensor(machine: PickleMachine, memory: Any, *args: Any) -> Tensor:
+def _tensor(machine: PickleMachine, memory: Array, *args: Any) -> Tensor:
     return tensor_of(_built(machine, memory), *args)
 
 
@@ -209,7 +210,7 @@ def _attributes(machine: PickleMachine, kind: type, state: object) -> dict[str, 
     return state
 
 
-def _items(machine: PickleMachine, items: Any = ()) -> Any:
+def _items(machine: PickleMachine, items: Any = ()) -> Sequence[Any]:
     """A list or tuple of the file, which a maker is about to copy."""
     if type(items) not in (list, tuple):
         raise TypeError(f"a list was expected, not {type(items).__name__}")
@@ -245,7 +246,7 @@ def _integers(*values: object) -> tuple[Any, ...]:
     return values
 
 
-def _ordered(machine: PickleMachine, items: Any = ()) -> OrderedDict[Any, Any]:
+def _ordered(machine: PickleMachine, items: Sequence[Any] = ()) -> OrderedDict[Any, Any]:
     pairs = [tuple(_items(machine, pair)) for pair in _items(machine, items)]
     _keys(machine, [key for key, _ in pairs])
     return OrderedDict(pairs)
@@ -358,7 +359,7 @@ _MAKERS: dict[int, Callable[..., Any]] = {
 """What is done where a file calls something: the only calls there are."""
 
 
-def _named(module: Any, name: Any) -> Any:
+def _named(module: str, name: str) -> Any:
     if type(module) is not str or type(name) is not str:
         raise TypeError("a name that is no text")
     if module.partition(".")[0] == "torch":
@@ -399,7 +400,7 @@ class PickleMachine:
         if self._left < 0:
             _refuse("the file asks for far more memory than it has itself")
 
-    def run(self) -> Any:
+    def run(self) -> dict[str, Any]:
         """What the pickle makes."""
         data, size = self.data, len(self.data)
         while self.position < size:

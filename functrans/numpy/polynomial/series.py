@@ -165,7 +165,7 @@ def grid3d(basis: Basis, x: ArrayLike, y: ArrayLike, z: ArrayLike, c: ArrayLike)
     return val(basis, z, grid2d(basis, x, y, c))
 
 
-def _degree(deg: Any) -> int:
+def _degree(deg: int) -> int:
     degree = operator.index(deg)
     if degree < 0:
         raise ValueError("deg must be non-negative")
@@ -238,7 +238,7 @@ def mulx(basis: Basis, c: ArrayLike) -> Array:
     return _mapped(_matrix(basis, "mulx", shape_of(c)[0], 0), c)
 
 
-def mul(basis: Basis, c1: ArrayLike, c2: ArrayLike) -> Any:
+def mul(basis: Basis, c1: ArrayLike, c2: ArrayLike) -> Array:
     """Product of two series."""
     p, q = _vector(c1), _vector(c2)
     if basis.prefix == "poly":
@@ -267,7 +267,7 @@ def div(basis: Basis, c1: ArrayLike, c2: ArrayLike) -> tuple[Any, Any]:
     return movement.concatenate(digits[::-1], 0), rest
 
 
-def pow(basis: Basis, c: ArrayLike, pow: int, maxpower: int = 16) -> Any:
+def pow(basis: Basis, c: ArrayLike, pow: int, maxpower: int = 16) -> Array:
     """Power of a series."""
     c = _vector(c)
     power = int(pow)
@@ -338,7 +338,7 @@ def _is_one(scl: ArrayLike) -> bool:
 
 def der(
     basis: Basis, c: Array, m: int = 1, scl: ArrayLike = 1, axis: int | Sequence[int] | None = 0
-) -> Any:
+) -> Array:
     """Derivative of a series."""
     c, order = inexact(at_least(as_array(c), 1)), operator.index(m)
     if order < 0:
@@ -466,7 +466,7 @@ def companion(basis: Basis, c: ArrayLike) -> Array:
     return base.astype(real) + column * np.eye(n)[-1].astype(real)
 
 
-def roots(basis: Basis, c: ArrayLike) -> Any:
+def roots(basis: Basis, c: ArrayLike) -> Array:
     """Roots of a series, sorted, as eigenvalues of its companion matrix."""
     c = _vector(c)
     n = shape_of(c)[0] - 1
@@ -511,7 +511,7 @@ def functions(basis: Basis) -> Callable[[str], Callable[..., Any]]:
             general = _FUNCTIONS[name]
         plain = basis.plain(name)
 
-        def traced(*args: Any, **kwargs: Any) -> Any:
+        def traced(*args: Array, **kwargs: Any) -> Any:
             return general(basis, *args, **kwargs)
 
         traced.__doc__ = f"{general.__doc__} NumPy's ``{plain.__name__}``."

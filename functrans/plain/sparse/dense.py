@@ -10,7 +10,7 @@ Layer: ``plain.sparse``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class TracedDense:
         """``other / self``."""
         return self._elementwise(other, lambda a, b: b / a)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Array) -> Any:
         """The matrix product, or the product with a number."""
         if isinstance(other, Sparse):
             return NotImplemented
@@ -113,7 +113,7 @@ class TracedDense:
             return TracedDense(self.array * other)
         return TracedDense((other[None, :] if len(shape_of(other)) == 1 else other) @ self.array)
 
-    def __matmul__(self, other: object) -> Any:
+    def __matmul__(self, other: object) -> TracedDense:
         """The matrix product."""
         if isinstance(other, Sparse):
             return NotImplemented
@@ -121,7 +121,7 @@ class TracedDense:
         result = self.array @ other
         return TracedDense(result if len(shape_of(other)) == 2 else result[None, :])
 
-    def __rmatmul__(self, other: object) -> Any:
+    def __rmatmul__(self, other: object) -> TracedDense:
         """The matrix product, in the other order."""
         other = array_of(other)
         result = other @ self.array
@@ -138,7 +138,9 @@ class TracedDense:
         """Refused: its values are traced."""
         raise self._refused("a function")
 
-    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def __array_function__(
+        self, func: Any, types: Sequence[Any], args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Any:
         """``np.ravel``; other functions are refused."""
         if func in (np.shape, np.ndim, np.size):
             return func(self.array, *args[1:], **kwargs)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,7 @@ _sharers: dict[int, list[weakref.ref[Any]]] = {}
 """Matrices of lists and keys, by identity of what holds the entries, which several may share."""
 
 
-def _entries_of(matrix: Any) -> Any:
+def _entries_of(matrix: Any) -> Array:
     return matrix.rows if matrix.format == "lil" else matrix._dict
 
 
@@ -142,7 +142,7 @@ def _set_data(self: Any, value: Array) -> None:
 _data = property(_get_data, _set_data, None, "The entries, in the memory of the matrix.")
 
 
-def _is_for_traced(self: Any, args: Any, kwargs: Any) -> bool:
+def _is_for_traced(self: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
     return any(map(is_traced, args)) or any(map(is_traced, kwargs.values()))
 
 
@@ -170,7 +170,7 @@ _STARS = frozenset({"__mul__", "__rmul__"})
 """Operators that are the matrix product of a ``spmatrix`` and an array."""
 
 
-def _product(matrix: Any, name: str, args: Any) -> Callable[[Any, Any], Any] | None:
+def _product(matrix: Any, name: str, args: Sequence[Any]) -> Callable[[Any, Any], Any] | None:
     """The product of a matrix and a dense traced array that an operator is."""
     if name not in _PRODUCTS or not isinstance(args[0], Tracer):
         return None
@@ -219,7 +219,7 @@ def _in_place(name: str, plain: Any, is_always_in_place: bool) -> Callable[..., 
     write = _writer(name, plain) if plain is not None else None
     operator = _IN_PLACE[name]
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Any, other: Array) -> Any:
         other = settled(other)
         is_number = not is_sparse(other) and not np.ndim(other)
         result = NotImplemented

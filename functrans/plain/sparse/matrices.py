@@ -20,8 +20,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.plain.memory import holds_tracer, settled
 from functrans.plain.sparse.dense import Sparse, TracedDense, array_of
 from functrans.plain.sparse.parts import (
@@ -61,7 +63,7 @@ def container_kind(matrix: Any) -> str:
     return "array" if isinstance(matrix, sparse_library().sparray) else "matrix"
 
 
-def is_sparse(value: Any) -> bool:
+def is_sparse(value: object) -> bool:
     """Whether a value is a sparse matrix."""
     return isinstance(value, TracedSparse) or sparse_library().issparse(value)
 
@@ -77,7 +79,7 @@ def is_traced(value: Any) -> bool:
     return holds_tracer(value)
 
 
-def read_off(result: Any, pool: Any, kind: str | None = None) -> Any:
+def read_off(result: Any, pool: Array, kind: str | None = None) -> Any:
     """What SciPy made of position numbers, with the entries of a pool in their place.
 
     Args:
@@ -101,7 +103,7 @@ def read_off(result: Any, pool: Any, kind: str | None = None) -> Any:
     return np.where(numbers > 0, pool[np.maximum(numbers, 1) - 1], np.zeros((), dtype_of(pool)))
 
 
-def as_scipy_stores(result: Any, change: Callable[..., Any], *operands: Any) -> Any:
+def as_scipy_stores(result: Any, change: Callable[..., Any], *operands: Any) -> TracedSparse:
     """A result whose places that SciPy stores are told from those that it does not store.
 
     Args:
@@ -162,7 +164,7 @@ def ones(matrix: TracedSparse) -> Any:
 
 
 def from_triplets(
-    kind: str, layout: str, shape: tuple[int, ...], coords: tuple[np.ndarray, ...], data: Any
+    kind: str, layout: str, shape: tuple[int, ...], coords: tuple[np.ndarray, ...], data: Array
 ) -> TracedSparse:
     """The matrix of a format with these entries; those at the same place add up."""
     coords, data = merged(coords, shape, data)
@@ -235,9 +237,15 @@ class TracedSparse(Sparse):
         self._become(kind, layout, shape, coords, entries, memory, stored)
 
     def _become(
-        self, kind: str, layout: str, shape: Any, coords: Any, entries: Any, memory: Any = None,
+        self,
+        kind: str,
+        layout: str,
+        shape: Any,
+        coords: Any,
+        entries: Any,
+        memory: Any = None,
         stored: int | None = ALL,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if "_state" not in self.__dict__:
             self._state = SharedState()
         self._stored = stored  # how many of the places SciPy stores: the first ones
@@ -312,7 +320,9 @@ class TracedSparse(Sparse):
     def _made(*parts: Any) -> TracedSparse:
         return TracedSparse(*parts)
 
-    def _mask_of_written(self, written: Written, numbers: np.ndarray, entries: Any) -> Any:
+    def _mask_of_written(
+        self, written: Written, numbers: np.ndarray, entries: Array
+    ) -> Array | None:
         """Which of the entries SciPy stores; ``None`` where that is not known."""
         if self._stored is None:
             return None
@@ -372,7 +382,7 @@ class TracedSparse(Sparse):
         result._stored = stored
         return result
 
-    def _told(self, mask: Any) -> TracedSparse:
+    def _told(self, mask: Array | None) -> TracedSparse:
         """The same matrix, of which SciPy stores some places; ``None`` if it is not known which."""
         if mask is None:
             return self._rearranged(None, None)
@@ -392,7 +402,7 @@ class TracedSparse(Sparse):
         result._stored = stored
         return result
 
-    def _with(self, entries: Any) -> TracedSparse:
+    def _with(self, entries: Array) -> TracedSparse:
         form = (self.kind, self.format, self.shape, self.sites)
         result = TracedSparse(*form, entries, None, self._stored)
         result.blocksize = self.blocksize
@@ -423,7 +433,7 @@ class TracedSparse(Sparse):
         if self.format in ("coo", "csc", "csr", "bsr"):
             self.sum_duplicates()
 
-    def _moved(self, change: Callable[[Any], Any]) -> Any:
+    def _moved(self, change: Callable[[Any], Any]) -> TracedSparse:
         """The result of an operation of SciPy's that only moves entries."""
         own = self._distinct()
         return as_scipy_stores(read_off(change(with_positions(own)), own.entries), change, self)
@@ -447,7 +457,7 @@ class TracedSparse(Sparse):
 
     size = nnz
 
-    def getnnz(self, axis: int | None = None) -> Any:
+    def getnnz(self, axis: int | None = None) -> int | Array:
         """Number of stored entries, of the matrix or along an axis."""
         if axis is None:
             return self.nnz
@@ -495,7 +505,9 @@ class TracedSparse(Sparse):
             self._become(*form, self.sites, view_of_places(value, places), (value, places))
         self._sharers = sharers  # of the arrays of places, still
 
-    def _sharing(self, kind: str, layout: str, shape: Any, coords: Any) -> TracedSparse:
+    def _sharing(
+        self, kind: str, layout: str, shape: tuple[int, ...], coords: tuple[Any, ...]
+    ) -> TracedSparse:
         """A matrix of the same memory."""
         self._settle()
         own = TracedSparse(kind, layout, shape, coords, self._entries, self._memory, self._stored)
@@ -542,7 +554,9 @@ class TracedSparse(Sparse):
         """A matrix of its own."""
         return self._with(self.entries.copy())
 
-    def astype(self, dtype: Any, casting: str = "unsafe", copy: bool = True) -> TracedSparse:
+    def astype(
+        self, dtype: DTypeLike | None, casting: str = "unsafe", copy: bool = True
+    ) -> TracedSparse:
         """Entries of another dtype."""
         dtype = getattr(dtype, "dtype", dtype)
         if np.dtype(dtype) == self.dtype:
@@ -571,7 +585,7 @@ class TracedSparse(Sparse):
         """The transpose."""
         return self.transpose()
 
-    def transpose(self, axes: Any = None, copy: bool = False) -> TracedSparse:
+    def transpose(self, axes: object = None, copy: bool = False) -> TracedSparse:
         """The transpose, of the same memory where SciPy's is."""
         if axes is None and not copy and self.ndim == 2 and self.format in _FLAT:
             coords = self.sites[::-1]
@@ -610,7 +624,7 @@ class TracedSparse(Sparse):
         """The sum of a diagonal."""
         return self.diagonal(offset).sum()
 
-    def toarray(self, order: str | None = None, out: Any = None) -> Any:
+    def toarray(self, order: str | None = None, out: object = None) -> Any:
         """The dense array."""
         if out is not None:
             raise refused(".toarray(out=...)", "use its result")
@@ -618,14 +632,14 @@ class TracedSparse(Sparse):
         return bind(accumulate_p, entries, *self.sites, shape=self.shape,
                     axes=tuple(range(self.ndim)), mode="clip")[0]  # fmt: skip
 
-    def todense(self, order: str | None = None, out: Any = None) -> Any:
+    def todense(self, order: str | None = None, out: object = None) -> Array | TracedDense:
         """The dense array; of a matrix, with the operators of ``np.matrix``."""
         return self._dense(self.toarray(order, out))
 
-    def _dense(self, array: Any) -> Any:
+    def _dense(self, array: Array) -> Array | TracedDense:
         return TracedDense(array) if self.kind == "matrix" else array
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def sum(self, axis: Any = None, dtype: DTypeLike | None = None, out: object = None) -> Any:
         """The sum of all entries, of rows or of columns."""
         if out is not None:
             raise refused(".sum(out=...)", "use its result")
@@ -642,7 +656,7 @@ class TracedSparse(Sparse):
             return total
         return TracedDense(total[None, :] if axis == 0 else total[:, None])
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+    def mean(self, axis: Any = None, dtype: DTypeLike | None = None, out: Any = None) -> Any:
         """The mean of all places, of rows or of columns."""
         whole = axis is None or (isinstance(axis, tuple) and len(axis) == 2)
         axis = axis[0] if isinstance(axis, tuple) and not whole else axis
@@ -743,7 +757,7 @@ def _copies(layout: str) -> bool:
 
 
 def _converting(layout: str) -> Callable[..., Any]:
-    def convert(self: TracedSparse, copy: bool | None = None, **kwargs: object) -> Any:
+    def convert(self: TracedSparse, copy: bool | None = None, **kwargs: object) -> TracedSparse:
         if copy is None:
             copy = layout == "coo" and self.format in (*_FLAT, "bsr") and _copies(self.format)
         if self.format == "coo" and layout in ("dia", "dok"):

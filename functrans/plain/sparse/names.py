@@ -13,10 +13,11 @@ Layer: ``plain.sparse``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import functrans.numpy as fnp
 import functrans.scipy.linalg
@@ -24,6 +25,7 @@ import functrans.scipy.sparse.linalg as own_linalg
 from functrans import pytrees as tree
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.plain.memory import given, homes_in, settled
 from functrans.plain.sparse.dense import array_of
@@ -74,7 +76,12 @@ class SparseType:
         self.__doc__ = self.original.__doc__
 
     def __call__(
-        self, arg1: Any, shape: Any = None, dtype: Any = None, copy: bool = False, **kwargs: object
+        self,
+        arg1: object,
+        shape: tuple[int, ...] | None = None,
+        dtype: DTypeLike | None = None,
+        copy: bool = False,
+        **kwargs: object,
     ) -> Any:
         """The matrix."""
         known = homes_in(arg1)
@@ -93,7 +100,9 @@ class SparseType:
         del known
         return result
 
-    def _of_traced(self, arg1: Any, shape: Any, kwargs: Any) -> Any:
+    def _of_traced(
+        self, arg1: object, shape: tuple[int, ...] | None, kwargs: dict[str, Any]
+    ) -> TracedSparse:
         if isinstance(arg1, TracedSparse):
             own = arg1.asformat(self.format)
             return own._sharing(self.kind, self.format, own.shape, own.sites)
@@ -101,7 +110,9 @@ class SparseType:
             return self._of_parts(arg1, shape, kwargs)
         return self._of_dense(array_of(arg1))
 
-    def _of_parts(self, parts: tuple[Any, ...], shape: Any, kwargs: Any) -> TracedSparse:
+    def _of_parts(
+        self, parts: tuple[Any, ...], shape: object, kwargs: dict[str, Any]
+    ) -> TracedSparse:
         """Of entries and where they are: ``(data, (row, col))``, ``(data, indices, indptr)``."""
         data, rest = array_of(parts[0]), parts[1:]
         if is_traced(rest):
@@ -117,7 +128,7 @@ class SparseType:
         numbered = self.original((numbers, *rest), shape=shape, **kwargs)
         return over(numbered, data) if isinstance(data, Tracer) else read_off(numbered, data)
 
-    def _of_dense(self, dense: Any) -> TracedSparse:
+    def _of_dense(self, dense: Array) -> TracedSparse:
         """Of a dense array: every element is an entry."""
         numbers = np.arange(1, int(np.prod(shape_of(dense))) + 1).reshape(shape_of(dense))
         result = read_off(self.original(numbers), dense.reshape(-1))
@@ -125,7 +136,7 @@ class SparseType:
         result._is_canonical = True
         return result
 
-    def __instancecheck__(self, value: Any) -> bool:
+    def __instancecheck__(self, value: object) -> bool:
         """Whether a matrix is of this kind and format."""
         if isinstance(value, TracedSparse):
             return (value.kind, value.format) == (self.kind, self.format)
@@ -211,7 +222,7 @@ class _Numbering:
         self.stored: list[np.ndarray] | None = []
         self.count = 1
 
-    def _taken(self, vector: Any, stored: int | None) -> int:
+    def _taken(self, vector: Array, stored: int | None) -> int:
         start, n = self.count, shape_of(vector)[0]
         self.pools.append(vector)
         self.count += n
@@ -235,18 +246,20 @@ class _Numbering:
         start = self._taken(values.reshape(-1), int(np.prod(shape)))
         return np.arange(start, start + int(np.prod(shape))).reshape(shape)
 
-    def of_any(self, value: Any) -> Any:
+    def of_any(self, value: object) -> Any:
         """A matrix, sparse or dense; ``None`` stays."""
         if value is None:
             return None
         return self.of_sparse(value) if is_sparse(value) else self.of_dense(value)
 
-    def pool(self) -> Any:
+    def pool(self) -> Array:
         """All entries."""
         dtype = np.result_type(*(dtype_of(x) for x in self.pools))
         return pooled([x.astype(dtype) for x in self.pools])
 
-    def read(self, function: Callable[[Any], Any], numbers: Any, dtype: Any = None) -> Any:
+    def read(
+        self, function: Callable[[Any], Any], numbers: object, dtype: DTypeLike | None = None
+    ) -> Any:
         """The result of a function of matrices of numbers, with the entries in their place."""
         pool = self.pool()
         found = read_off(function(numbers), pool)
@@ -281,7 +294,11 @@ def _diagonals(name: str) -> Callable[..., Any]:
     function = getattr(sparse_library(), name)
 
     def traced(
-        diagonals: Any, offsets: Any = 0, shape: Any = None, format: Any = None, dtype: Any = None
+        diagonals: Any,
+        offsets: Any = 0,
+        shape: tuple[int, ...] | None = None,
+        format: str | None = None,
+        dtype: DTypeLike | None = None,
     ) -> Any:
         numbering = _Numbering()
         if not _is_scalar(offsets):
@@ -293,7 +310,7 @@ def _diagonals(name: str) -> Callable[..., Any]:
             own = array_of(diagonals)
             numbers = numbering.of_dense(own)
 
-        def of(own: Any) -> Any:
+        def of(own: Sequence[Array]) -> Any:
             stored = np.result_type(*own)  # and no warning that this is so
             return function(own, offsets=offsets, shape=shape, format=format, dtype=stored)
 
@@ -306,7 +323,9 @@ def _is_scalar(value: Any) -> bool:
     return np.ndim(value) == 0
 
 
-def _spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = None) -> Any:
+def _spdiags(
+    data: Array | complex, diags: list[Any], m: object = None, n: object = None, format: Any = None
+) -> Any:
     numbering = _Numbering()
     numbers = numbering.of_dense(data)
     return numbering.read(lambda own: sparse_library().spdiags(own, diags, m, n, format), numbers)
@@ -315,7 +334,9 @@ def _spdiags(data: Any, diags: Any, m: Any = None, n: Any = None, format: Any = 
 def _of_blocks(name: str) -> Callable[..., Any]:
     function = getattr(sparse_library(), name)
 
-    def traced(blocks: Any, format: Any = None, dtype: Any = None) -> Any:
+    def traced(
+        blocks: Sequence[Any], format: str | None = None, dtype: DTypeLike | None = None
+    ) -> Any:
         numbering = _Numbering()
         if name in ("bmat", "block_array"):
             numbers: Any = [[numbering.of_any(block) for block in row] for row in blocks]
@@ -329,7 +350,7 @@ def _of_blocks(name: str) -> Callable[..., Any]:
     return plain_or(function, traced)
 
 
-def _sparse_of(block: Any, rows: Any) -> Any:
+def _sparse_of(block: object, rows: Sequence[Any]) -> Any:
     """A dense block as a sparse one, of the kind of the others."""
     if block is None or sparse_library().issparse(block):
         return block
@@ -340,14 +361,14 @@ def _sparse_of(block: Any, rows: Any) -> Any:
 def _moving(name: str) -> Callable[..., Any]:
     function = getattr(sparse_library(), name)
 
-    def traced(A: Any, *args: object, **kwargs: object) -> Any:  # SciPy's name
+    def traced(A: TracedSparse, *args: object, **kwargs: object) -> Any:  # SciPy's name
         numbering = _Numbering()
         return numbering.read(lambda own: function(own, *args, **kwargs), numbering.of_any(A))
 
     return plain_or(function, traced)
 
 
-def _kron(A: Any, B: Any, format: Any = None) -> Any:  # SciPy's names
+def _kron(A: Array | TracedSparse, B: Any, format: object = None) -> Any:  # SciPy's names
     a, b = (as_traced_sparse(x if is_sparse(x) else _coo_of(x))._distinct() for x in (A, B))
     at_a, at_b = with_positions(a), with_positions(b)
     result = paired(
@@ -369,7 +390,7 @@ def _of_ones(numbers: Any) -> Any:
     return result.asformat(numbers.format)
 
 
-def _kronsum(A: Any, B: Any, format: Any = None) -> Any:  # SciPy's names
+def _kronsum(A: TracedSparse, B: Any, format: object = None) -> TracedSparse:  # SciPy's names
     a, b = (x if is_sparse(x) else _coo_of(x) for x in (A, B))
     eye = sparse_library().eye_array if container_kind(a) == "array" else sparse_library().eye
     left = _kron(in_twins(eye(b.shape[0])), a, "coo")
@@ -377,11 +398,11 @@ def _kronsum(A: Any, B: Any, format: Any = None) -> Any:  # SciPy's names
     return total.asformat(format)
 
 
-def _issparse(x: Any) -> bool:
+def _issparse(x: Array | TracedSparse) -> bool:
     return is_sparse(x)
 
 
-def _isspmatrix(x: Any) -> bool:
+def _isspmatrix(x: TracedSparse) -> bool:
     return is_sparse(x) and container_kind(x) == "matrix"
 
 
@@ -434,18 +455,20 @@ def _as_own(matrix: Any) -> Any:
     return in_world(matrix)
 
 
-def _vector(b: Any) -> Any:
+def _vector(b: Any) -> Array:
     return b.toarray() if is_sparse(b) else array_of(b)
 
 
-def _solved(A: Any, b: Any) -> Any:  # SciPy's names
+def _solved(A: TracedSparse, b: Array) -> Array:  # SciPy's names
     """The solution of a system, of a sparse or a dense matrix."""
     if is_sparse(A):
         return own_linalg.spsolve(_as_own(A), b)
     return np.linalg.solve(array_of(A), b)
 
 
-def _spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) -> Any:
+def _spsolve(
+    A: TracedSparse, b: Array, permc_spec: object = None, use_umfpack: bool = True
+) -> Array:
     is_sparse_b = is_sparse(b)
     b = _vector(b)
     is_vector = len(shape_of(b)) == 1 or shape_of(b)[1] == 1
@@ -468,7 +491,7 @@ class Factors:
         if factors is None and not is_traced(matrix):
             self._factors = sparse_library().linalg.splu(in_world(matrix), **options)
 
-    def solve(self, rhs: Any, trans: str = "N") -> Any:
+    def solve(self, rhs: Array, trans: str = "N") -> Any:
         """Solve with the matrix, its transpose or its adjoint."""
         rhs = settled(rhs)
         if self._factors is not None and not is_traced(rhs):
@@ -498,15 +521,15 @@ class Factors:
         return in_twins(given(getattr(self._factors, name)))
 
 
-def _splu(A: Any, **options: object) -> Any:  # SciPy's name
+def _splu(A: TracedSparse, **options: object) -> Factors:  # SciPy's name
     return Factors(settled(A), options)
 
 
-def _factorized(A: Any) -> Any:  # SciPy's name
+def _factorized(A: TracedSparse) -> Callable[..., Any]:  # SciPy's name
     return Factors(settled(A), {}).solve
 
 
-def from_superlu(factors: Any) -> Any:
+def from_superlu(factors: Any) -> Factors:
     """SciPy's factors of the caller's."""
     n = factors.shape[0]
     steps = np.arange(n)
@@ -520,7 +543,7 @@ def _iterative(name: str) -> Callable[..., Any]:
     """An iterative solver: of traced values the solution itself, with derivatives."""
     function = getattr(sparse_library().linalg, name)
 
-    def traced(A: Any, b: Any, x0: Any = None, **options: object) -> Any:
+    def traced(A: TracedSparse, b: Array, x0: object = None, **options: object) -> tuple[Any, ...]:
         if options.get("callback") is not None:
             raise refused(f"{name}(callback=...)", "leave it out")
         if not is_sparse(A) and not isinstance(A, (np.ndarray, Tracer)):
@@ -545,20 +568,25 @@ _ITERATIVE = ("cg", "cgs", "gmres", "bicg", "bicgstab", "lgmres", "minres", "qmr
               "tfqmr")  # fmt: skip
 
 
-def _inverse(A: Any) -> Any:  # SciPy's name
+def _inverse(A: TracedSparse) -> TracedSparse:  # SciPy's name
     return SparseType(container_kind(A), "csc")(_solved(A, np.eye(A.shape[0])))
 
 
-def _exponential(A: Any) -> Any:  # SciPy's name
+def _exponential(A: TracedSparse) -> Any:  # SciPy's name
     dense = A.toarray() if is_sparse(A) else array_of(A)
     result = functrans.scipy.linalg.expm(dense)
     return SparseType(container_kind(A), "csc")(result) if is_sparse(A) else result
 
 
 def _expm_multiply(
-    A: Any, B: Any, start: Any = None, stop: Any = None, num: Any = None, endpoint: Any = None,
-    traceA: Any = None,
-) -> Any:  # fmt: skip
+    A: TracedSparse,
+    B: Array,
+    start: Any = None,
+    stop: Any = None,
+    num: Any = None,
+    endpoint: Any = None,
+    traceA: object = None,
+) -> Array:
     dense = A.toarray() if is_sparse(A) else array_of(A)
     vectors = _vector(B)
     if (start, stop, num, endpoint) == (None, None, None, None):
@@ -569,7 +597,7 @@ def _expm_multiply(
     return fnp.stack([functrans.scipy.linalg.expm(t * dense) @ vectors for t in times])
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
+def _norm(x: TracedSparse, ord: object = None, axis: object = None) -> Array:
     if axis is not None:
         raise refused("norm(axis=...)", "use .multiply(A).sum(axis)")
     own = as_traced_sparse(x)._distinct()
@@ -583,10 +611,18 @@ def _norm(x: Any, ord: Any = None, axis: Any = None) -> Any:
 
 
 def _eigsh(
-    A: Any, k: int = 6, M: Any = None, sigma: Any = None, which: str = "LM", v0: Any = None,
-    ncv: Any = None, maxiter: Any = None, tol: Any = 0, return_eigenvectors: bool = True,
+    A: TracedSparse,
+    k: int = 6,
+    M: TracedSparse | None = None,
+    sigma: Any = None,
+    which: str = "LM",
+    v0: object = None,
+    ncv: object = None,
+    maxiter: object = None,
+    tol: object = 0,
+    return_eigenvectors: bool = True,
     **options: object,
-) -> Any:  # fmt: skip
+) -> Any:
     """Eigenvalues of the dense matrix, of which those that were asked for are taken."""
     if options or which not in ("LM", "SM", "LA", "SA"):
         raise refused(f"eigsh(which={which!r}, {', '.join(options)})", "use scipy.linalg.eigh")
@@ -599,15 +635,19 @@ def _eigsh(
 
 
 def _triangular(
-    A: Any, b: Any, lower: bool = True, overwrite_A: bool = False, overwrite_b: bool = False,
+    A: Any,
+    b: Array,
+    lower: bool = True,
+    overwrite_A: bool = False,
+    overwrite_b: bool = False,
     unit_diagonal: bool = False,
-) -> Any:  # fmt: skip
+) -> Array:
     own = (np.tril if lower else np.triu)(A.toarray())
     b = _vector(b)
     return functrans.scipy.linalg.solve_triangular(own, b, lower=lower, unit_diagonal=unit_diagonal)
 
 
-def _matrix_power(A: Any, power: int) -> Any:  # SciPy's name
+def _matrix_power(A: Array, power: int) -> Any:  # SciPy's name
     if power < 1:
         raise refused(f"matrix_power(A, {power})", "powers are 1, 2, ...")
     result = A

@@ -60,7 +60,9 @@ class _Operators:
             return self / other
         return self._scaled_in_place(operator.itruediv, other)
 
-    def _scaled_in_place(self: Any, change: Callable[[Any, Any], Any], factor: object) -> Any:
+    def _scaled_in_place(
+        self: Any, change: Callable[[Any, Any], Any], factor: object
+    ) -> TracedSparse:
         """This matrix with entries that are changed in the memory that it may share."""
         factor = array_of(factor)
         data = self._entries if self._memory is None else self._memory[0]
@@ -79,7 +81,7 @@ class _Operators:
         """In place in a matrix of lists, as SciPy; else the difference."""
         return self._changed_to(self - other) if self.format == "lil" else self - other
 
-    def _changed_to(self: Any, other: object) -> Any:
+    def _changed_to(self: Any, other: object) -> TracedSparse:
         """This matrix with the entries of another one."""
         if not isinstance(other, TracedSparse):
             self[:, :] = other
@@ -110,7 +112,7 @@ class _Operators:
         """Rounded entries."""
         return self._mapped(lambda own: own, lambda entries: np.round(entries, ndigits))
 
-    def _sum(self: Any, other: Any, sign: int, own_sign: int = 1) -> Any:
+    def _sum(self: Any, other: Any, sign: int, own_sign: int = 1) -> TracedSparse:
         """``own_sign * self + sign * other``."""
         other = settled(other)
         if is_sparse(other):
@@ -152,13 +154,13 @@ class _Operators:
         """``other - self``."""
         return self._sum(other, 1, -1)
 
-    def _scaled(self: Any, factor: object) -> Any:
+    def _scaled(self: Any, factor: object) -> TracedSparse:
         result = self._with(self.entries * factor)
         if self.format == "lil":  # which 0 makes empty
             result = as_scipy_stores(result, lambda p, c: p * c[()], self, factor)
         return result
 
-    def multiply(self: Any, other: object) -> Any:
+    def multiply(self: Any, other: object) -> TracedSparse:
         """The product element by element, with a number, an array or a sparse matrix."""
         other = settled(other)
         if isinstance(other, TracedDense):
@@ -175,7 +177,7 @@ class _Operators:
         result = paired(at_a, at_b, a.entries, b.entries)
         return as_scipy_stores(result, lambda p, q: p.multiply(q), self, other)
 
-    def _times_dense(self: Any, other: Any, combine: Callable[[Any, Any], Any]) -> Any:
+    def _times_dense(self: Any, other: Array, combine: Callable[[Any, Any], Any]) -> TracedSparse:
         """The entries combined with those of a dense array at the same places."""
         own = self._distinct()
         pattern = with_positions(own).multiply(np.ones(shape_of(other), np.int64))
@@ -195,7 +197,7 @@ class _Operators:
             return self._scaled(array_of(other))
         return self.multiply(other) if self.kind == "array" else self._product(other)
 
-    def __rmul__(self: Any, other: Any) -> Any:
+    def __rmul__(self: Any, other: Array | complex) -> Any:
         """The product, in the other order."""
         other = settled(other)
         if not is_sparse(other) and not np.shape(other):
@@ -217,7 +219,7 @@ class _Operators:
         """Refused, as by SciPy."""
         return NotImplemented
 
-    def power(self: Any, n: Any, dtype: DTypeLike | None = None) -> Any:
+    def power(self: Any, n: object, dtype: DTypeLike | None = None) -> Any:
         """Powers of the entries."""
         if not isinstance(n, (int, float, np.number)) or n <= 0:
             raise NotImplementedError(f"the exponent must be a positive number{here()}")
@@ -279,13 +281,13 @@ class _Operators:
         result = matmul(dense, self.compressed())
         return TracedDense(result) if is_matrix else result
 
-    def __matmul__(self: Any, other: object) -> Any:
+    def __matmul__(self: Any, other: object) -> Array:
         """The matrix product."""
         if not is_sparse(other) and not np.shape(settled(other)):
             raise ValueError("Scalar operands are not allowed, use '*' instead")
         return self._product(other)
 
-    def __rmatmul__(self: Any, other: object) -> Any:
+    def __rmatmul__(self: Any, other: object) -> Array:
         """The matrix product, in the other order."""
         if not is_sparse(other) and not np.shape(settled(other)):
             raise ValueError("Scalar operands are not allowed, use '*' instead")
@@ -298,7 +300,7 @@ class _Operators:
         return self._product(other)
 
 
-def paired(at_a: Any, at_b: Any, a: Array, b: Array) -> Any:
+def paired(at_a: Any, at_b: Any, a: Array, b: Array) -> TracedSparse:
     """Products of the entries that two matrices of positions with the same pattern name."""
     layout = at_a.format
     left, right = (at.tocsr().copy() for at in (at_a, at_b))

@@ -32,7 +32,7 @@ def sparse_library() -> Any:
     return scipy.sparse
 
 
-def scipy_class(kind: str, layout: str) -> Any:
+def scipy_class(kind: str, layout: str) -> type:
     """SciPy's class of a kind (``"matrix"``, ``"array"``) and format."""
     return getattr(sparse_library(), f"{layout}_{kind}")
 
@@ -73,7 +73,9 @@ class Places:
 
     __slots__ = ("coords", "format", "kind", "shape", "stored")
 
-    def __init__(self, kind: str, layout: str, shape: Any, coords: Any, stored: Any) -> None:
+    def __init__(
+        self, kind: str, layout: str, shape: Any, coords: tuple[Array, ...], stored: Any
+    ) -> None:
         self.kind, self.format, self.shape, self.coords = kind, layout, shape, coords
         self.stored = stored
 
@@ -121,7 +123,7 @@ class Written:
         self.total += shape_of(piece)[0]
         return start
 
-    def take(self, numbers: np.ndarray) -> Any:
+    def take(self, numbers: np.ndarray) -> Array:
         """The entries of some numbers."""
         of_piece = np.searchsorted(self.starts, numbers, side="right") - 1
         needed, inverse = np.unique(of_piece, return_inverse=True)

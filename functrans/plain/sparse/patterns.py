@@ -32,7 +32,7 @@ ALL = -1
 """In place of a number of places: SciPy stores all of them."""
 
 
-def known_numbers(entries: Any) -> Any:
+def known_numbers(entries: Any) -> Array | None:
     """Plain numbers of entries; ``None`` where they are not known."""
     found = plain_value(entries)
     return None if found is None else np.asarray(found)
@@ -95,7 +95,7 @@ def _flat(coords: tuple[np.ndarray, ...], shape: tuple[int, ...]) -> np.ndarray:
     return np.ravel_multi_index(coords, shape) if len(coords[0]) else np.zeros(0, np.intp)
 
 
-def entry_order(own: Any, model: Any) -> tuple[np.ndarray, int] | None:
+def entry_order(own: Any, model: object) -> tuple[np.ndarray, int] | None:
     """The order of the places of a matrix that SciPy's has, others last, and how many those are.
 
     ``None`` where the two have not the same places. Places without an entry have the number -1.

@@ -8,12 +8,14 @@ Layer: ``plain.sparse``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
+from functrans.core.values import Array, Operand
 from functrans.plain.memory import holds_tracer, settled
 from functrans.plain.sparse.parts import Written, refused, scipy_class, sparse_library
 from functrans.primitives.structural import cast
@@ -86,7 +88,7 @@ def exists(own: Any, rows: np.ndarray, cols: np.ndarray) -> np.ndarray:
 
 
 def _written_in_place(
-    own: Any, rows: np.ndarray, cols: np.ndarray, value: Any, *, is_diagonal: bool
+    own: Any, rows: np.ndarray, cols: np.ndarray, value: Operand, *, is_diagonal: bool
 ) -> bool:
     """Write to the places that SciPy stores already, in the memory; whether these were all."""
     is_of_format = own.format in ("csc", "csr", "dia")
@@ -137,7 +139,7 @@ def check_storable(own: Any, value: Any) -> None:
         )
 
 
-def read_written(own: Any, key: Any) -> Any:
+def read_written(own: Any, key: Sequence[Array]) -> Any:
     """An entry or a small part while entries are written; ``None`` of larger parts."""
     written = own._written
     assert written is not None

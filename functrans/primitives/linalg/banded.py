@@ -103,7 +103,12 @@ def banded_product(ab: Any, x: Any, bands: tuple[int, int], trans: str) -> Any:
 
 
 def _banded_solve_jvp(
-    primals: Any, tangents: tuple[Any, ...], outs: Any, *, bands: tuple[int, int], trans: str
+    primals: Sequence[Any],
+    tangents: tuple[Any, ...],
+    outs: Sequence[Any],
+    *,
+    bands: tuple[int, int],
+    trans: str,
 ) -> tuple[Any, ...]:
     """``op(a) x' = b' - op(a') x``."""
     ab_dot, b_dot = tangents
@@ -117,7 +122,7 @@ def _banded_solve_jvp(
 
 
 def _banded_solve_transpose(
-    cts: Any, operands: Any, *, bands: tuple[int, int], trans: str
+    cts: Sequence[Any], operands: Sequence[Any], *, bands: tuple[int, int], trans: str
 ) -> tuple[Any, ...]:
     ab, b = operands
     if is_linear(ab) or not is_linear(b):
@@ -125,7 +130,9 @@ def _banded_solve_transpose(
     return (None, *bind(banded_solve_p, ab, cts[0], bands=bands, trans=TRANSPOSED[trans]))
 
 
-def _banded_solve_batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+def _banded_solve_batch(
+    size: int, operands: list[Any], dims: Sequence[Any], **params: Any
+) -> tuple[Any, Any]:
     if dims[0] is None:
         wide, out_dim, shape = fold_batch(operands[1], dims[1])
         (x,) = bind(banded_solve_p, operands[0], wide, **params)

@@ -18,7 +18,7 @@ Layer: ``primitives.linalg``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -41,7 +41,7 @@ INDEX_DTYPE = np.dtype(np.int32)
 # stacks of matrices -----------------------------------------------------------------------------
 
 
-def matrix_transpose(x: Any) -> Any:
+def matrix_transpose(x: Any) -> Array:
     """Swap the last two axes."""
     ndim = len(shape_of(x))
     return transpose(x, (*range(ndim - 2), ndim - 1, ndim - 2))
@@ -52,7 +52,7 @@ def adjoint(x: Any) -> Any:
     return conjugate(matrix_transpose(x))
 
 
-def from_triangle(x: Any, *, lower: bool = True, hermitian: bool = True) -> Any:
+def from_triangle(x: Any, *, lower: bool = True, hermitian: bool = True) -> Array:
     """Hermitian matrices, or symmetric ones, of which one triangle is given.
 
     This is what routines that read one triangle work on. The rules of these routines apply it to
@@ -66,7 +66,7 @@ def from_triangle(x: Any, *, lower: bool = True, hermitian: bool = True) -> Any:
     return half + (adjoint(half) if hermitian else matrix_transpose(half))
 
 
-def frobenius_product(a: Array, b: Array) -> Any:
+def frobenius_product(a: Array, b: Array) -> Array:
     """``sum_ij a_ij b_ij`` of each pair of matrices; nothing is conjugated."""
     ndim = len(shape_of(b))
     return reduce_sum(a * b, (ndim - 2, ndim - 1))
@@ -77,18 +77,18 @@ def sum_over_rows(x: Array) -> Array:
     return reduce_sum(x, (len(shape_of(x)) - 2,))
 
 
-def as_column(x: Array) -> Any:
+def as_column(x: Array) -> Array:
     """``[..., n]`` to ``[..., n, 1]``."""
     return reshape(x, (*shape_of(x), 1))
 
 
-def as_row(x: Array) -> Any:
+def as_row(x: Array) -> Array:
     """``[..., n]`` to ``[..., 1, n]``."""
     *stack, n = shape_of(x)
     return reshape(x, (*stack, 1, n))
 
 
-def reciprocal_or_zero(x: Array) -> Any:
+def reciprocal_or_zero(x: Array) -> Array:
     """``1 / x``, but 0 where ``x`` is exactly 0."""
     is_zero = x == 0
     return ew.where(is_zero, 0, 1 / ew.where(is_zero, 1, x))
@@ -218,7 +218,9 @@ def check_stacks(name: str, *avals: ShapedArray, core: int = 2) -> None:
 def per_matrix(name: str, **fields: Any) -> Primitive:
     """A primitive on stacks of matrices whose results are new; ``fields`` are all the others."""
 
-    def batch(size: int, operands: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
+    def batch(
+        size: int, operands: Sequence[Array], dims: Sequence[int | None], **params: Any
+    ) -> tuple[Any, Any]:
         outs = bind(primitive, *to_front(size, operands, dims), **params)
         return outs, (0,) * len(outs)
 

@@ -74,14 +74,16 @@ def _inv_impl(a: Any, *, check: bool) -> tuple[Any, ...]:
 
 
 def _square_aval(name: str) -> Callable[..., Any]:
-    def abstract_eval(a: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
+    def abstract_eval(a: ShapedArray, **params: object) -> tuple[ShapedArray, ...]:
         check_matrices(name, a, square=True)
         return (a.strong(),)
 
     return abstract_eval
 
 
-def _inv_jvp(primals: object, tangents: Any, outs: Any, *, check: bool) -> tuple[Any, ...]:
+def _inv_jvp(
+    primals: object, tangents: Sequence[Any], outs: Sequence[Any], *, check: bool
+) -> tuple[Any, ...]:
     """``a x = 1`` gives ``x_dot = -x a_dot x``."""
     (a_dot,), (x,) = tangents, outs
     return (-matmul(matmul(x, a_dot), x),)
@@ -155,7 +157,7 @@ def _per_matrix_aval(name: str) -> Callable[..., Any]:
     return abstract_eval
 
 
-def _det_jvp(primals: Any, tangents: Any, outs: object) -> tuple[Any, ...]:
+def _det_jvp(primals: Sequence[Any], tangents: Sequence[Any], outs: object) -> tuple[Any, ...]:
     """Jacobi's formula: ``det_dot = sum_ij cofactor(a)_ij a_dot_ij``; it needs no inverse."""
     return (frobenius_product(cofactor(primals[0]), tangents[0]),)
 
@@ -272,7 +274,9 @@ def _slogdet_aval(a: ShapedArray) -> tuple[ShapedArray, ...]:
     return ShapedArray(a.shape[:-2], a.dtype), ShapedArray(a.shape[:-2], real_dtype(a.dtype))
 
 
-def _slogdet_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _slogdet_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]
+) -> tuple[Any, ...]:
     """``log det`` has the derivative ``trace(a^-1 a_dot)``: real part of modulus, rest of phase.
 
     At a singular matrix the logarithm is ``-inf`` and its derivative NaN.
@@ -424,7 +428,9 @@ def _cofactor_aval(a: ShapedArray, *directions: ShapedArray) -> tuple[ShapedArra
     return (a.strong(),)
 
 
-def _cofactor_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _cofactor_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]
+) -> tuple[Any, ...]:
     a, *directions = primals
     a_dot, *direction_dots = tangents
     terms = [] if type(a_dot) is Zero else [cofactor(a, *directions, a_dot)]
@@ -436,7 +442,7 @@ def _cofactor_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     return (sum(terms[1:], start=terms[0]),)
 
 
-def _cofactor_transpose(cts: Any, operands: Any) -> tuple[Any, ...]:
+def _cofactor_transpose(cts: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, ...]:
     flags = [is_linear(operand) for operand in operands]
     if flags[0] or sum(flags) != 1:
         raise TypeError("cofactor is linear in each of its directions, one at a time")

@@ -9,6 +9,7 @@ Layer: ``primitives.linalg``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,9 @@ def _sylvester_aval(a: ShapedArray, b: ShapedArray, q: ShapedArray) -> tuple[Sha
     return (q.strong(),)
 
 
-def _sylvester_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _sylvester_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], outs: Sequence[Any]
+) -> tuple[Any, ...]:
     """``a x' + x' b = q' - a' x - x b'``."""
     a, b, _ = primals
     a_dot, b_dot, q_dot = tangents
@@ -77,7 +80,7 @@ def _sylvester_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
     return bind(sylvester_p, a, b, sum(terms[1:], terms[0]))
 
 
-def _sylvester_transpose(cts: tuple[Array, ...], operands: Any) -> tuple[Any, ...]:
+def _sylvester_transpose(cts: tuple[Array, ...], operands: Sequence[Any]) -> tuple[Any, ...]:
     a, b, q = operands
     if is_linear(a) or is_linear(b) or not is_linear(q):
         raise TypeError("sylvester is linear in its right-hand side only")
@@ -119,7 +122,7 @@ def _riccati_impl(
     q: Array,
     r: Array,
     e: Array,
-    s: Any,
+    s: Array,
     *,
     is_discrete: bool,
     has_e: bool,
@@ -154,7 +157,13 @@ def _riccati_aval(*operands: ShapedArray, **options: bool) -> tuple[ShapedArray,
 
 
 def _riccati_jvp(
-    primals: Any, tangents: Any, outs: Any, *, is_discrete: bool, has_e: bool, has_s: bool
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    outs: Sequence[Array],
+    *,
+    is_discrete: bool,
+    has_e: bool,
+    has_s: bool,
 ) -> tuple[Any, ...]:
     """The implicit function theorem: a linear equation with the matrix of the closed loop.
 
@@ -202,12 +211,12 @@ def _riccati_jvp(
     return (stein(loop, w) if is_discrete else sylvester(adjoint(loop), loop, -w),)
 
 
-def _product(x: Operand, t: Any) -> Any:
+def _product(x: Operand, t: Any) -> Array | Zero:
     """``x t`` for a tangent that may be ``Zero``; what comes of ``Zero`` is only known to be so."""
     return t if type(t) is Zero else matmul(x, t)
 
 
-def _adjoint_product(t: Array | Zero, x: Array) -> Any:
+def _adjoint_product(t: Array | Zero, x: Array) -> Array | Zero:
     """``t^H x`` likewise."""
     return t if type(t) is Zero else matmul(adjoint(t), x)
 
@@ -216,7 +225,7 @@ def _adjoint(t: Any) -> Any:
     return t if type(t) is Zero else adjoint(t)
 
 
-def _negative(t: Any) -> Any:
+def _negative(t: Any) -> Array | Zero:
     return t if type(t) is Zero else -t
 
 

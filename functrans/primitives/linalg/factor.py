@@ -58,7 +58,7 @@ def _cholesky_aval(a: ShapedArray) -> tuple[ShapedArray, ...]:
     return (a.strong(),)
 
 
-def _cholesky_jvp(primals: object, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _cholesky_jvp(primals: object, tangents: Sequence[Any], outs: Sequence[Any]) -> tuple[Any, ...]:
     """From ``a = l l^H``: ``l^-1 a_dot l^-H = l^-1 l_dot + (l^-1 l_dot)^H``.
 
     ``l^-1 l_dot`` is lower triangular with a real diagonal, so it is the lower triangle of the left
@@ -143,7 +143,9 @@ def _qr_check(a: ShapedArray, *, mode: str) -> None:
         raise ValueError(f"qr: mode={mode!r}; expected 'reduced', 'complete' or 'raw'")
 
 
-def _qr_jvp(primals: Any, tangents: Any, outs: Any, *, mode: str) -> tuple[Any, ...]:
+def _qr_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any], *, mode: str
+) -> tuple[Any, ...]:
     """From ``a = q r`` with ``q^H q = 1``, ``r`` upper triangular with a real diagonal.
 
     For at least as many rows as columns let ``w = a_dot r^-1`` and ``t = r_dot r^-1``, upper

@@ -7,6 +7,7 @@ Layer: ``primitives.linalg``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,9 @@ def _lstsq_aval(a: ShapedArray, b: ShapedArray, *, rcond: float) -> tuple[Shaped
     )
 
 
-def _lstsq_jvp(primals: Any, tangents: Any, outs: Any, *, rcond: float) -> tuple[Any, ...]:
+def _lstsq_jvp(
+    primals: Sequence[Array], tangents: Sequence[Any], outs: Sequence[Array], *, rcond: float
+) -> tuple[Any, ...]:
     """``x = p b`` with ``p`` the pseudo-inverse of ``a``, differentiated as that one is.
 
     With ``d = a_dot^H`` and the residual ``r = b - a x``::

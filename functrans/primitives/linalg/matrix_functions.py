@@ -131,7 +131,7 @@ def nested(a: np.ndarray, directions: Sequence[np.ndarray]) -> np.ndarray:
     return a
 
 
-def _derivative(a: Array, directions: Sequence[Any], name: FunctionName) -> Any:
+def _derivative(a: Array, directions: Sequence[Any], name: FunctionName) -> Array:
     """The derivative of the function at one matrix.
 
     The directions are brought to the size of ``a`` first: SciPy scales and squares by norms.
@@ -235,7 +235,7 @@ def _matrix_derivative_jvp(
 
 
 def _matrix_derivative_transpose(
-    cts: tuple[Array, ...], operands: Any, *, name: FunctionName
+    cts: tuple[Array, ...], operands: Sequence[Any], *, name: FunctionName
 ) -> tuple[Any, ...]:
     which = [is_linear(x) for x in operands]
     if which[0] or sum(which) != 1:

@@ -150,7 +150,9 @@ def _lu_aval(a: ShapedArray) -> tuple[ShapedArray, ...]:
     )
 
 
-def _lu_jvp(primals: Any, tangents: Any, outs: Any) -> tuple[Any, ...]:
+def _lu_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]
+) -> tuple[Any, ...]:
     """From ``p a = l u``, with ``p`` locally constant.
 
     For square ``l`` and ``u``: ``l^-1 p a_dot u^-1 = l^-1 l_dot + u_dot u^-1``, whose first term is
@@ -372,7 +374,9 @@ def _linear_solve_check(
         raise TypeError(f"linear_solve: factors {factors} and pivots {pivots} of {a} do not fit")
 
 
-def _linear_solve_jvp(primals: Any, tangents: Any, outs: Any, *, trans: str) -> tuple[Any, ...]:
+def _linear_solve_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any], *, trans: str
+) -> tuple[Any, ...]:
     """``op(a) x = b`` gives ``op(a) x_dot = b_dot - op(a_dot) x``: the same factors again.
 
     The factors' tangents are not read: what they would contribute comes through ``a_dot``.
@@ -387,7 +391,9 @@ def _linear_solve_jvp(primals: Any, tangents: Any, outs: Any, *, trans: str) -> 
     return bind(linear_solve_p, a, factors, pivots, b_dot, trans=trans)
 
 
-def _linear_solve_transpose(cts: Any, operands: Any, *, trans: str) -> tuple[Any, ...]:
+def _linear_solve_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, trans: str
+) -> tuple[Any, ...]:
     a, factors, pivots, b = operands
     if is_linear(a) or not is_linear(b):
         raise TypeError("linear_solve is linear in its right-hand side only")
@@ -397,7 +403,9 @@ def _linear_solve_transpose(cts: Any, operands: Any, *, trans: str) -> tuple[Any
     return (None, None, None, *solved)
 
 
-def _linear_solve_batch(size: int, operands: Any, dims: Any, *, trans: str) -> tuple[Any, Any]:
+def _linear_solve_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[Any], *, trans: str
+) -> tuple[Any, Any]:
     *system, b = operands
     if dims[:3] == (None, None, None):
         wide, out_dim, shape = fold_batch(b, dims[3])

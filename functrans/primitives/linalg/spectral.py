@@ -100,7 +100,12 @@ def _eigh_aval(a: ShapedArray, *, uplo: str, vectors: bool) -> tuple[ShapedArray
 
 
 def _eigh_jvp(
-    primals: Any, tangents: Any, outs: Any, *, uplo: str, vectors: bool
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    uplo: str,
+    vectors: bool,
 ) -> tuple[Any, ...]:
     """From ``a v = v diag(w)`` with ``v^H v = 1``; let ``p = v^H a_dot v``.
 
@@ -197,7 +202,9 @@ def _eig_aval(a: ShapedArray, *, vectors: bool) -> tuple[ShapedArray, ...]:
     return (w, ShapedArray(a.shape, dtype)) if vectors else (w,)
 
 
-def _eig_jvp(primals: Any, tangents: Any, outs: Any, *, vectors: bool) -> tuple[Any, ...]:
+def _eig_jvp(
+    primals: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any], *, vectors: bool
+) -> tuple[Any, ...]:
     """From ``a v = v diag(w)``; let ``p = v^-1 a_dot v``.
 
     ``w_dot = diag(p)``, and ``v_dot = v x`` with ``x_ij = p_ij / (w_j - w_i)`` up to a factor for
@@ -293,7 +300,12 @@ def _svd_aval(a: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> tuple
 
 
 def _svd_jvp(
-    primals: Any, tangents: Any, outs: Any, *, full_matrices: bool, compute_uv: bool
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    full_matrices: bool,
+    compute_uv: bool,
 ) -> tuple[Any, ...]:
     """From ``a = u diag(s) v^H`` with orthonormal columns; let ``p = u^H a_dot v``.
 

@@ -106,7 +106,7 @@ def _triangular_solve_impl(
 
 
 def _triangular_solve_aval(
-    a: ShapedArray, b: ShapedArray, **params: Any
+    a: ShapedArray, b: ShapedArray, **params: object
 ) -> tuple[ShapedArray, ...]:
     check_system("triangular_solve", a, b)
     return (b.strong(),)
@@ -132,7 +132,13 @@ def check_system(name: str, a: ShapedArray, b: ShapedArray) -> None:
 
 
 def _triangular_solve_jvp(
-    primals: Any, tangents: Any, outs: Any, *, lower: bool, trans: str, unit_diagonal: bool
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    outs: Sequence[Any],
+    *,
+    lower: bool,
+    trans: str,
+    unit_diagonal: bool,
 ) -> tuple[Any, ...]:
     """``op(a) x = b`` gives ``op(a) x_dot = b_dot - op(a_dot) x``, of ``a_dot`` its triangle."""
     (a, _), (a_dot, b_dot), (x,) = primals, tangents, outs
@@ -160,7 +166,7 @@ def triangle_of(x: Any, lower: bool, strict: bool = False) -> Any:
 
 
 def _triangular_solve_transpose(
-    cts: Any, operands: Any, *, lower: bool, trans: str, unit_diagonal: bool
+    cts: Sequence[Any], operands: Sequence[Any], *, lower: bool, trans: str, unit_diagonal: bool
 ) -> tuple[Any, ...]:
     a, b = operands
     if is_linear(a) or not is_linear(b):
@@ -179,7 +185,7 @@ def _triangular_solve_transpose(
 
 
 def _triangular_solve_batch(
-    size: int, operands: Any, dims: Any, **params: object
+    size: int, operands: list[Any], dims: Sequence[Any], **params: object
 ) -> tuple[Any, Any]:
     if dims[0] is None:
         wide, out_dim, shape = fold_batch(operands[1], dims[1])

@@ -370,7 +370,9 @@ def move_by_row(e: Routines, source: Array, target: Array) -> None:
     move(e, source, target, (m, n), (1, m), (n, 1))
 
 
-def write_transpose(e: Routines, operands: Any, results: Any, *, axes: tuple[int, ...]) -> None:
+def write_transpose(
+    e: Routines, operands: Sequence[Any], results: Sequence[Any], *, axes: tuple[int, ...]
+) -> None:
     """The lowering of ``transpose`` for arrays whose last axis moves."""
     (source,), (target,) = operands, results
     steps = source.strides

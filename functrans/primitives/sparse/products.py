@@ -301,7 +301,7 @@ def check_trans(*avals: ShapedArray, trans: Trans, **_: object) -> None:
 
 
 def _csr_matmul_transpose(
-    cts: Any, operands: Any, *, shape: tuple[int, int], trans: Trans
+    cts: Sequence[Any], operands: Sequence[Any], *, shape: tuple[int, int], trans: Trans
 ) -> tuple[Any, ...]:
     data, x, *pattern = operands
     (ct,) = cts
@@ -335,7 +335,7 @@ def joined(x: Any, ndim: int) -> Any:
 
 
 def _csr_matmul_batch(
-    size: int, operands: Any, dims: Any, *, shape: tuple[int, int], trans: Trans
+    size: int, operands: Sequence[Any], dims: Sequence[Any], *, shape: tuple[int, int], trans: Trans
 ) -> tuple[Any, Any]:
     data, x, *pattern = operands
     rows = shape["NT".index(trans)]
@@ -388,7 +388,9 @@ def _csr_sample_aval(
     return (out,)
 
 
-def _csr_sample_transpose(cts: Any, operands: Any, *, shape: tuple[int, int]) -> tuple[Any, ...]:
+def _csr_sample_transpose(
+    cts: Sequence[Any], operands: Sequence[Any], *, shape: tuple[int, int]
+) -> tuple[Any, ...]:
     a, b, *pattern = operands
     (ct,) = cts
     if is_linear(a):
@@ -399,7 +401,7 @@ def _csr_sample_transpose(cts: Any, operands: Any, *, shape: tuple[int, int]) ->
 
 
 def _csr_sample_batch(
-    size: int, operands: Any, dims: Any, *, shape: tuple[int, int]
+    size: int, operands: Sequence[Any], dims: Sequence[int | None], *, shape: tuple[int, int]
 ) -> tuple[Any, Any]:
     a, b = to_front(size, operands[:2], dims[:2])
     pattern = operands[2:]

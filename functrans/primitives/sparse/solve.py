@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,7 @@ class Factor:
             for x, y in zip(self.arrays[::-1], arrays[::-1], strict=True)
         )
 
-    def solve(self, b: Any, trans: Trans) -> Any:
+    def solve(self, b: Array, trans: Trans) -> Any:
         """The solution for right-hand sides ``[n, k]``, computed in the dtype of the factors."""
         if self._lu is None or not b.size:
             return np.zeros(b.shape, b.dtype)
@@ -206,7 +207,9 @@ def _csr_solve_jvp(
     return bind(csr_solve_p, data, b_dot, *pattern, trans=trans)
 
 
-def _csr_solve_transpose(cts: tuple[Array, ...], operands: Any, *, trans: Trans) -> tuple[Any, ...]:
+def _csr_solve_transpose(
+    cts: tuple[Array, ...], operands: Sequence[Any], *, trans: Trans
+) -> tuple[Any, ...]:
     data, b, *pattern = operands
     if is_linear(data) or not is_linear(b):
         raise TypeError("csr_solve is linear in its right-hand side only")
@@ -214,7 +217,9 @@ def _csr_solve_transpose(cts: tuple[Array, ...], operands: Any, *, trans: Trans)
     return None, ct, None, None
 
 
-def _csr_solve_batch(size: int, operands: Any, dims: Any, *, trans: Trans) -> tuple[Any, Any]:
+def _csr_solve_batch(
+    size: int, operands: Sequence[Array], dims: Sequence[Any], *, trans: Trans
+) -> tuple[Any, Any]:
     data, b, *pattern = operands
     if dims[2] is not None or dims[3] is not None:  # one system of all matrices
         data, b = to_front(size, (data, b), dims[:2])
@@ -269,13 +274,13 @@ def _factor_solve_aval(b: ShapedArray, *, factor: Factor, trans: Trans) -> tuple
 
 
 def _factor_solve_transpose(
-    cts: tuple[Array, ...], operands: Any, *, factor: Factor, trans: Trans
+    cts: tuple[Array, ...], operands: Sequence[Any], *, factor: Factor, trans: Trans
 ) -> tuple[Any, ...]:
     return bind(factor_solve_p, cts[0], factor=factor, trans=FLIPPED[trans])
 
 
 def _factor_solve_batch(
-    size: int, operands: Any, dims: Any, *, factor: Factor, trans: Trans
+    size: int, operands: Sequence[Array], dims: Sequence[Any], *, factor: Factor, trans: Trans
 ) -> tuple[Any, Any]:
     wide, axis, shape = fold_batch(operands[0], dims[0])
     (x,) = bind(factor_solve_p, wide, factor=factor, trans=trans)

@@ -72,7 +72,7 @@ def _struve_slope(function: ArrayFunction, sign: int, v: Array | complex, x: Arr
     return ew.where(is_below, slope * sign, slope)
 
 
-def _far_struve_slope(v: Any, x: Any, y: Array) -> Array:
+def _far_struve_slope(v: Any, x: Array, y: Array) -> Array:
     """That of ``struve``: ``f_{v-1} - v f_v / x`` far out, since ``f_{v+1}`` is the largest there.
 
     Source: DLMF 11.4.27.
@@ -243,7 +243,7 @@ def _rest_over_x(sign: float, x: Array) -> Array:
     return ew.where(is_near, _polynomial(series, ew.where(is_near, squared, 0)) * x, rest / far)
 
 
-def _struve_over_x(x: Any) -> Any:
+def _struve_over_x(x: Any) -> Array:
     """``struve(0, x) / x``; near 0 its series (DLMF 11.2.1)."""
     squared = x * x
     is_near = squared < 1

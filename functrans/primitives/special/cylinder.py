@@ -163,7 +163,7 @@ def _of_orders(name: str, sign: int, k: np.ndarray, v: np.ndarray, x: np.ndarray
     return total
 
 
-def _at_pole(k: object, v: Array) -> Any:
+def _at_pole(k: object, v: Array) -> Array:
     """The derivative of order ``k`` of ``yv`` at 0, where the sum has infinities of both signs."""
     is_mirrored = (v < 0) & (v == np.floor(v))  # (-1)**v times that of -v
     sign = np.where((k + np.where(is_mirrored, v, 0)) % 2 == 0, -1.0, 1.0)

@@ -131,7 +131,7 @@ owens_t: ArrayFunction = user_function(owens_t_p, "Owen's T function.")
 # are 0.
 
 
-def _quotient(a: Array | complex, b: Array) -> Any:
+def _quotient(a: Array | complex, b: Array) -> Array:
     """``a / b``, and 0 where both are."""
     are_zero = (a == 0) & (b == 0)
     return ew.where(are_zero, 0, a / ew.where(are_zero, 1, b))
@@ -221,7 +221,7 @@ def _exprel_slope(x: Array) -> Array:
     return ew.where(is_end, end, ew.where(is_far, outer, near))
 
 
-def log1p_ratio_slope(x: Any) -> Any:
+def log1p_ratio_slope(x: Any) -> Array:
     """The derivative of ``log1p(x) / x``, which is -1/2 at 0."""
     is_near = (x > -0.5) & (x < 0.5)
     near = hyp2f1(2.0, 2.0, 3.0, -ew.where(is_near, x, 0)) * -0.5

@@ -157,7 +157,7 @@ def special_primitive(
     kinds = ("biuf" if has_real else "") + ("c" if has_complex else "")
     abstract_eval = _dtype_rule(name, kept, integral, kinds)
 
-    def plain(*operands: Any) -> Any:
+    def plain(*operands: Array) -> Any:
         call = routine(function or name) if isinstance(function, str) else function
         if is_direct:
             for x in operands:

@@ -42,7 +42,7 @@ def psi(x: Array) -> Array:
 # gamma -------------------------------------------------------------------------------------------
 
 
-def _rgamma_slope(x: Array, y: Array) -> Any:
+def _rgamma_slope(x: Array, y: Array) -> Array:
     """The derivative of ``1 / gamma(x)``, which is finite at the poles of gamma.
 
     Left of 1/2 by reflection: ``rgamma(x) = gamma(1 - x) sin(pi x) / pi``.

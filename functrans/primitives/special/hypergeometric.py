@@ -233,7 +233,7 @@ def _complex_step(name: str, position: int) -> Callable[..., Any]:
     At 0 it is infinite, since these integrals vary there as a root or a logarithm; at infinity 0.
     """
 
-    def derivative(*operands: Array) -> Any:
+    def derivative(*operands: Array) -> Array:
         moved = [x.astype(np.complex128) for x in operands]
         # The step is small against the operand.
         is_zero, is_infinite = operands[position] == 0, np.isinf(operands[position])

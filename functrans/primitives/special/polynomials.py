@@ -129,7 +129,7 @@ eval_hermitenorm: ArrayFunction = user_function(
 # associated Legendre functions -------------------------------------------------------------------
 
 
-def _lpmv_slope(m: Any, v: Array, x: Any, y: Array) -> Array:
+def _lpmv_slope(m: Any, v: Array, x: Array, y: Array) -> Array:
     """DLMF 14.10.5: ``(1 - x**2) P' = (v + m) P_{v-1} - v x P_v``; at the ends ``_at_ends``."""
     is_end = (x * x == 1) & (m >= 0)
     inner = ew.where(is_end, 0, x)
@@ -162,7 +162,7 @@ def _lpmv_slope_at_ends(m: Array | complex, v: Array, x: Array) -> Array:
     return scale * (flat * next_one - ew.where(own == 0, 0, steep * own))
 
 
-def _sph_legendre_slope(n: Array, m: Array, theta: Any) -> Array:
+def _sph_legendre_slope(n: Array, m: Array, theta: Array) -> Array:
     """The derivative in the angle by the neighbouring orders, which holds at the poles too.
 
     With Condon and Shortley's phase: ``(c(m) p(m + 1) - c(-m) p(m - 1)) / 2`` where ``c(m)**2`` is
@@ -176,7 +176,7 @@ def _sph_legendre_slope(n: Array, m: Array, theta: Any) -> Array:
     return (up * higher - down * lower) * 0.5
 
 
-def _plain_sph_legendre(n: Array, m: Array, theta: Any) -> Array:
+def _plain_sph_legendre(n: Array, m: Array, theta: Array) -> Array:
     shape = np.broadcast_shapes(n.shape, m.shape, theta.shape)
     if 0 in shape:
         return np.zeros(shape, theta.dtype)

@@ -162,7 +162,7 @@ def gammainc_derivatives(a: Array, x: Array) -> tuple[Any, Any]:
 _COMPONENTS = 6
 
 
-def _product(u: Any, v: Any) -> Any:
+def _product(u: Array, v: Any) -> Array:
     """Product of two values with their derivatives in two variables."""
     w = u[0] * v + u * v[0]
     w[0] = u[0] * v[0]
@@ -246,7 +246,7 @@ def _beta_fraction(a: Array, b: Array, x: Array, added: Array) -> Array:
     return total
 
 
-def betainc_derivatives(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any, Any, Any]:
+def betainc_derivatives(a: Any, b: Any, x: Array) -> tuple[Any, Any, Any, Any, Any]:
     """Derivatives of the regularised incomplete beta function in its parameters: a, b, aa, ab, bb.
 
     Where a parameter is 0, the first ones are limits from the right, the second ones are NaN.
@@ -320,7 +320,7 @@ _BERNOULLI = tuple(
 )  # fmt: skip
 
 
-def hurwitz_derivatives(s: Any, q: Array) -> tuple[Any, Any]:
+def hurwitz_derivatives(s: Array, q: Array) -> tuple[Any, Any]:
     """First and second derivative of Hurwitz's zeta function in its exponent.
 
     By Euler and Maclaurin's formula, which holds for exponents above -20; close to and above 1 and
@@ -361,7 +361,7 @@ def hurwitz_derivatives(s: Any, q: Array) -> tuple[Any, Any]:
     return _with_ends(s, q, first, second)
 
 
-def _with_ends(s: Any, q: Array, first: Array, second: Array) -> tuple[Any, Any]:
+def _with_ends(s: Array, q: Array, first: Array, second: Array) -> tuple[Any, Any]:
     """The derivatives of Hurwitz's function, at its pole and at infinity their limits.
 
     Those are the limits for ``1 / (s - 1)`` and for ``q**-s``.
@@ -378,7 +378,7 @@ _SHIFTED = 10  # from here on Euler and Maclaurin's formula converges to roundin
 _FAR = 0.1  # of the shift: steps from here on do not cancel
 
 
-def zeta_decrease(s: Any, q: Array, h: Array) -> Array:
+def zeta_decrease(s: Array, q: Array, h: Array) -> Array:
     """``zeta(s, q) - zeta(s, q + h)``, the sum of ``(q+k)**-s - (q+h+k)**-s``, for small steps too.
 
     Args:
@@ -397,7 +397,7 @@ def zeta_decrease(s: Any, q: Array, h: Array) -> Array:
     return total
 
 
-def _near_decrease(s: Any, q: Array, h: Array) -> Array:
+def _near_decrease(s: Array, q: Array, h: Array) -> Array:
     """By Euler and Maclaurin's formula, each of its powers as a difference."""
 
     def decrease(p: Array, at: Array) -> Array:
@@ -416,7 +416,7 @@ def _near_decrease(s: Any, q: Array, h: Array) -> Array:
     return total
 
 
-def riemann_derivatives(s: Any) -> tuple[Any, Any]:
+def riemann_derivatives(s: Array) -> tuple[Any, Any]:
     """First and second derivative of Riemann's zeta function; negative numbers by reflection.
 
     Not those beside 0, of which 1 - s has not all digits.

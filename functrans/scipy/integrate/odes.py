@@ -657,6 +657,8 @@ def _with_events(
     n = shape_of(problem.y)[0]
     t_events: Any = None
     y_events: Any = None
+    times: Any
+    values: Any
     if events is not None:
         t_events, y_events = with_derivatives(
             events, args, found, between(rows), n, real, problem.dtype

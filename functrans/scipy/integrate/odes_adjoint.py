@@ -21,6 +21,7 @@ import functrans.numpy as fnp
 from functrans.control.custom_rules import custom_vjp
 from functrans.control.scanning import scan
 from functrans.core.dispatch import dtype_of, shape_of
+from functrans.core.values import Array
 from functrans.scipy.integrate.odes_loop import Options, integrate
 from functrans.scipy.integrate.odes_methods import Method
 from functrans.transforms.reverse import vjp
@@ -39,7 +40,7 @@ def integrate_backsolve(
     """:func:`integrate`, whose reverse mode solves the adjoint equation."""
 
     @custom_vjp
-    def solve(y: Any, start: Any, times: Any, bound: Any, params: Any) -> Any:
+    def solve(y: Any, start: Any, times: Any, bound: Any, params: Any) -> tuple[Any, ...]:
         return integrate(method, slope, y, start, times, bound, params, options)
 
     def forward(y: Any, start: Any, times: Any, bound: Any, params: Any) -> Any:
@@ -54,7 +55,7 @@ def integrate_backsolve(
         sizes = [int(fnp.size(p)) for p in params]
         dtypes = [dtype_of(p) for p in params]
 
-        def augmented(t: Any, state: Any, *own: Any) -> Any:
+        def augmented(t: object, state: Any, *own: object) -> Array:
             now, adjoint = state[:n], state[n : 2 * n]
             rate, pull = vjp(lambda y, p: slope(t, y, *p), now, own)
             y_bar, p_bar = pull(-adjoint)

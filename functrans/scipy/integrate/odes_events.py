@@ -110,7 +110,7 @@ def plain_values(values: object) -> Any:
     return tree.map(lambda x: _known("solve_ivp", x) if isinstance(x, Tracer) else x, values)
 
 
-def _known(who: str, x: ArrayLike) -> Any:
+def _known(who: str, x: ArrayLike) -> Array:
     """The plain value of an array."""
     if not is_known(x):
         raise UnsupportedOperationError(

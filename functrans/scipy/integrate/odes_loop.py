@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 import functrans.numpy as fnp
 from functrans.control.binomial import Binomial
@@ -77,7 +78,7 @@ def first_step_size(
     sign: Any,
     order: int,
     options: Options,
-) -> Any:
+) -> Array:
     """A first step size from the sizes of the solution, its slope and its curvature."""
     scale = options.tolerances.atol + fnp.abs(y) * options.tolerances.rtol
     size = fnp.sqrt(mean_square(y / scale))
@@ -131,19 +132,21 @@ def integrate(
     tiny = float(np.finfo(real).tiny)
     order = method.order
 
-    def attempt(parts: Any, wants_dense: Any) -> Any:
+    def attempt(parts: Any, wants_dense: Any) -> tuple[Array, ...]:
         t, y, f, h, own = parts
         return method.step(
             lambda t, y: slope(t, y, *own), t, y, h, f, options.tolerances, wants_dense
         )
 
     @custom_jvp
-    def advance(now: Any, h: Any, own: Any, wants_dense: Any, t_after: Any) -> Any:
+    def advance(
+        now: Array, h: Array, own: ArrayLike, wants_dense: ArrayLike, t_after: Array
+    ) -> tuple[Any, Any]:
         t, y, f, *_ = now
         *new, error = attempt((t, y, f, h, own), wants_dense)
         return _chosen(now, h, new, t_after, error), error
 
-    def advance_jvp(primals: Any, tangents: Any) -> Any:
+    def advance_jvp(primals: Array, tangents: Array) -> Any:
         now, h, own, wants_dense, t_after = primals
         now_dot, h_dot, own_dot, _, after_dot = tangents
         t, y, f, *_ = now
@@ -151,7 +154,7 @@ def integrate(
             lambda parts: attempt(parts, wants_dense), (t, y, f, h, own)
         )
 
-        def taken() -> Any:
+        def taken() -> tuple[Any, Any, Any, Any, Any, Any, Any]:
             t_dot, y_dot, f_dot, *_ = now_dot
             y_after, f_after, dense, _ = push((t_dot, y_dot, f_dot, h_dot, own_dot))
             return (after_dot, y_after, f_after, t_dot, h_dot, y_dot, dense)
@@ -161,7 +164,7 @@ def integrate(
 
     advance.defjvp(advance_jvp)
 
-    def step(state: Any, target: Any) -> Any:
+    def step(state: Array, target: Any) -> Any:
         now, size, memory, was_rejected, status, count, accepted = state
         t = now[0]
         left = bound - t
@@ -212,8 +215,8 @@ def integrate(
     state = (now, size, fnp.full((), 1e-4, real), np.False_, np.int64(RUNNING),
              np.zeros(2, np.int64), np.int64(0))  # fmt: skip
 
-    def output(state: Any, target: Any) -> Any:
-        def is_before(state: Any) -> Any:
+    def output(state: Any, target: Array) -> Any:
+        def is_before(state: Array) -> Array:
             t = state[0][0]
             is_wanted = (sign * (t - target) < 0) | (state[6] == 0)
             return is_wanted & (sign * (t - bound) < 0) & (state[4] == RUNNING)
@@ -246,7 +249,9 @@ def integrate(
     return values, state[4], state[5][0], state[6]
 
 
-def _chosen(now: Array, h: Any, new: Any, t_after: Any, error: Array) -> tuple[Array, ...]:
+def _chosen(
+    now: Array, h: ArrayLike, new: Any, t_after: ArrayLike, error: Array
+) -> tuple[Array, ...]:
     """The state after an attempt: as before where it is rejected."""
     t, y, _, *_ = now
     after = (t_after, *new[:2], t, h, y, new[2])

@@ -67,7 +67,7 @@ class Method:
     step: Callable[..., tuple[Any, Any, Any, Any]]
 
 
-def combination(weights: Sequence[float], vectors: Sequence[Any]) -> Any:
+def combination(weights: Sequence[float], vectors: Sequence[Any]) -> Array:
     """A linear combination; vectors of weight 0 are left out."""
     total: Any = None
     for weight, vector in zip(weights, vectors, strict=False):
@@ -77,13 +77,13 @@ def combination(weights: Sequence[float], vectors: Sequence[Any]) -> Any:
     return fnp.zeros_like(vectors[0]) if total is None else total
 
 
-def mean_square(x: Any) -> Any:
+def mean_square(x: Any) -> Array:
     """Mean of the squared absolute values; 0 for no elements."""
     parts = fnp.real(x) ** 2 + fnp.imag(x) ** 2 if dtype_of(x).kind == "c" else x * x
     return fnp.sum(parts) / max(shape_of(x)[0], 1)
 
 
-def error_norm(error: Any, y: Any, y_new: Any, tolerances: Tolerances) -> Any:
+def error_norm(error: Any, y: ArrayLike, y_new: ArrayLike, tolerances: Tolerances) -> Array:
     """Root mean square of an error in units of the tolerances; infinite where it is no number."""
     larger = fnp.maximum(fnp.abs(y), fnp.abs(y_new))
     scaled = mean_square(error / (tolerances.atol + tolerances.rtol * larger))
@@ -91,7 +91,7 @@ def error_norm(error: Any, y: Any, y_new: Any, tolerances: Tolerances) -> Any:
     return fnp.where(fnp.isfinite(norm), norm, np.inf)
 
 
-def interpolate(y: Any, dense: Any, is_nested: Any, x: Any) -> Any:
+def interpolate(y: Any, dense: Any, is_nested: ArrayLike, x: Any) -> Array:
     """The state at a fraction ``x`` of a step that began at ``y``."""
     n = shape_of(dense)[0]
     total = dense[n - 1] * x
@@ -104,7 +104,9 @@ def interpolate(y: Any, dense: Any, is_nested: Any, x: Any) -> Any:
 # explicit Runge-Kutta ---------------------------------------------------------------------------
 
 
-def _stages(slope: Slope, t: Array, y: Array, h: Array, f: Any, a: Array, c: Array) -> list[Any]:
+def _stages(
+    slope: Slope, t: Array, y: Array, h: Array, f: ArrayLike, a: Array, c: Array
+) -> list[Any]:
     """The slopes of an explicit method."""
     slopes = [f]
     for row, node in zip(a[1:], c[1:], strict=True):
@@ -206,7 +208,7 @@ _DENSE = (
 
 
 def _rodas_step(
-    slope: Slope, t: Any, y: Any, h: Any, f: Any, tolerances: Tolerances, wants_dense: object
+    slope: Slope, t: Any, y: Any, h: Any, f: object, tolerances: Tolerances, wants_dense: object
 ) -> tuple[Any, Any, Any, Any]:
     """A step of Rodas: six linear systems with one matrix, ``1 / (gamma h) - df/dy``.
 

@@ -50,7 +50,7 @@ class OdeSolution(NamedTuple):
         """Shapes in place of numbers."""
         return summary("OdeSolution", self._asdict())
 
-    def __call__(self, t: Any) -> Any:
+    def __call__(self, t: object) -> Array:
         """States at times.
 
         Args:
@@ -129,7 +129,7 @@ class OdeResult(NamedTuple):
 
 
 def make_result(
-    times: Any,
+    times: object,
     values: Any,
     sol: OdeSolution | None,
     method: Method,
@@ -155,6 +155,6 @@ def make_result(
     )
 
 
-def _number_of(x: Any) -> Any:
+def _number_of(x: Any) -> Tracer | int:
     """An int where it is known."""
     return x if isinstance(x, Tracer) else int(x)

@@ -61,7 +61,7 @@ def _samples(name: str, y: ArrayLike, x: Any, axis: int) -> tuple[Any, Any, int]
 
 
 @implements("integrate.trapezoid")
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     """Integral by the trapezoidal rule, as ``scipy.integrate.trapezoid``.
 
     Args:
@@ -91,7 +91,7 @@ def _started(out: Array | None, initial: object, axis: int) -> Array:
 
 @implements("integrate.cumulative_trapezoid")
 def cumulative_trapezoid(
-    y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
+    y: Any, x: Any = None, dx: object = 1.0, axis: int = -1, initial: Any = None
 ) -> Any:
     """Integrals up to each sample by the trapezoidal rule, as ``cumulative_trapezoid``.
 
@@ -114,7 +114,7 @@ def _quotient(x: ArrayLike, y: ArrayLike) -> Any:
     return fnp.where(is_zero, 0, x / fnp.where(is_zero, 1, y))
 
 
-def _parabolas(y: Any, widths: Any, dx: Any) -> Any:
+def _parabolas(y: Any, widths: Any, dx: Any) -> Array:
     """Simpson's rule for an odd number of samples."""
     first, middle, last = y[..., :-2:2], y[..., 1:-1:2], y[..., 2::2]
     if widths is None:
@@ -158,7 +158,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
 @implements("integrate.cumulative_simpson")
 def cumulative_simpson(
     y: Any, *, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
-) -> Any:
+) -> Array:
     """Integrals up to each sample by Simpson's rule, as ``scipy.integrate.cumulative_simpson``.
 
     Less than three samples are integrated by the trapezoidal rule.
@@ -194,7 +194,7 @@ def cumulative_simpson(
 
 
 @implements("integrate.romb")
-def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Any:
+def romb(y: Any, dx: Any = 1.0, axis: int = -1, show: bool = False) -> Array:
     """Romberg's integration of ``2**k + 1`` equidistant samples, as ``scipy.integrate.romb``.
 
     Raises:
@@ -404,7 +404,7 @@ def _search(
         allowed = fnp.maximum(tolerance[0], tolerance[1] * size)
         return (fnp.sum(errors) > allowed) & (count < limit)
 
-    def bisect(state: Any) -> Any:
+    def bisect(state: Any) -> tuple[Any, Any, Any, Any, Any]:
         count, lefts, widths, sums, errors = state
         worst = fnp.argmax(errors)
         left, width = lefts[worst], widths[worst] * 0.5
@@ -529,8 +529,8 @@ def _by_scipy(name: str, functions: Any, numbers: Any, *options: Any, **keywords
 @boundary
 def quad(
     func: Callable[..., Any],
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     args: object = (),
     full_output: int = 0,
     epsabs: float = 1.49e-8,
@@ -613,8 +613,8 @@ _VECTOR_LIMIT = 200
 @boundary
 def quad_vec(
     f: Callable[..., Any],
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     epsabs: float = 1e-200,
     epsrel: float = 1e-8,
     norm: str = "2",
@@ -675,9 +675,9 @@ _INNER_LIMIT = 20
 @boundary
 def dblquad(
     func: Callable[..., Any],
-    a: Any,
-    b: Any,
-    gfun: Any,
+    a: ArrayLike,
+    b: ArrayLike,
+    gfun: object,
     hfun: Any,
     args: tuple[Any, ...] = (),
     epsabs: float = 1.49e-8,
@@ -700,7 +700,7 @@ def dblquad(
       the outer one.
     """
 
-    def bound(limit: object, x: Any) -> Any:
+    def bound(limit: object, x: ArrayLike) -> Any:
         return limit(x) if callable(limit) else limit
 
     found: tuple[Any, Any] | None = _by_scipy(

@@ -29,7 +29,7 @@ def flat_derivative(
     """A derivative that the caller gives for pytrees, on vectors."""
 
     @functools.wraps(given, updated=())
-    def derivative(x: Any, *rest: Any) -> Any:
+    def derivative(x: ArrayLike, *rest: Any) -> Any:
         result = given(function.unravel(x), *rest, *args)
         leaves, treedef = tree.flatten(result)
         if treedef is tree.LEAF and not isinstance(leaves[0], Tracer):
@@ -39,7 +39,7 @@ def flat_derivative(
     return derivative
 
 
-def flat_bounds(who: str, x0: object, bounds: Any) -> Any:
+def flat_bounds(who: str, x0: object, bounds: ArrayLike | None) -> Any:
     """Bounds on the vector; a pair of pytrees like ``x0`` becomes SciPy's.
 
     Raises:
@@ -84,7 +84,7 @@ def flat_callback(
 
         return by_result
 
-    def by_point(x: Any, *rest: object) -> Any:
+    def by_point(x: ArrayLike, *rest: object) -> Any:
         return callback(function.unravel(x), *rest)
 
     return by_point
@@ -92,7 +92,7 @@ def flat_callback(
 
 def flat_constraints(
     who: str, x0: Any, constraints: Any, *, with_hess: bool, sparse: bool, jit: bool
-) -> Any:
+) -> Sequence[Any]:
     """Constraints on the vector, with exact derivatives where the caller gives none."""
     from scipy.optimize import BFGS, HessianUpdateStrategy, NonlinearConstraint
 
@@ -150,7 +150,7 @@ def _rows_of(function: ScipyFunction) -> Callable[[Any], np.ndarray]:
 def matrix_of(function: ScipyFunction) -> Callable[[Any], Any]:
     """The Jacobian of a function, as a matrix also for one result."""
 
-    def matrix(x: Any) -> Any:
+    def matrix(x: ArrayLike) -> Any:
         jac = function.jac(x)
         return jac if jac.ndim == 2 else jac.reshape(1, -1)
 

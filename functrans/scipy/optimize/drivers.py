@@ -55,8 +55,8 @@ def minimize(
     jac: Any = None,
     hess: Any = None,
     hessp: Any = None,
-    bounds: Any = None,
-    constraints: Any = (),
+    bounds: ArrayLike | None = None,
+    constraints: ArrayLike = (),
     tol: float | None = None,
     callback: Callable[..., Any] | None = None,
     options: dict[str, Any] | None = None,
@@ -123,7 +123,7 @@ def minimize(
     target: Any = function.fun
     if given_both:
 
-        def target(x: Any) -> Any:
+        def target(x: ArrayLike) -> Any:
             value, gradient = fun(function.unravel(x), *args)
             return float(value), function.ravel(gradient)
 
@@ -138,7 +138,7 @@ def minimize(
     if callable(hessp):
         given_hessp = hessp
 
-        def hessp(x: Any, p: object) -> Any:
+        def hessp(x: ArrayLike, p: object) -> Array:
             result = given_hessp(function.unravel(x), function.unravel(p), *args)
             return function.ravel(result)
 
@@ -183,7 +183,7 @@ def _dense_of(function: ScipyFunction) -> Callable[[Any], Any]:
 def minimize_scalar(
     fun: Callable[..., Any],
     bracket: Any = None,
-    bounds: Any = None,
+    bounds: ArrayLike | None = None,
     args: tuple[Any, ...] = (),
     method: Any = None,
     tol: float | None = None,
@@ -226,7 +226,7 @@ def _of_number(who: str, fun: Callable[..., Any]) -> Callable[..., Any]:
     """A function of a vector of one number."""
     fun = traced_form(who, fun)
 
-    def of_vector(x: Array, *args: Any) -> Array:
+    def of_vector(x: Array, *args: Array) -> Array:
         return fun(x[0], *args)
 
     return part_of(fun, of_vector)
@@ -283,7 +283,7 @@ def root(
     function = ScipyFunction(own_fun, x0, args, jit=jit, who=who)
     uses_jac = not isinstance(method, str) or method.lower() in ("hybr", "lm")
 
-    def target(x: Any) -> Any:
+    def target(x: ArrayLike) -> Any:
         if given_both:
             value, matrix = fun(function.unravel(x), *args)
             return np.atleast_1d(value), matrix
@@ -293,7 +293,7 @@ def root(
         jac = flat_derivative(function, jac, args)
     elif jac is None and uses_jac:
 
-        def jac(x: Any) -> Any:
+        def jac(x: ArrayLike) -> Array:
             return np.atleast_2d(function.jac(x))
 
     result = scipy.optimize.root(
@@ -312,11 +312,11 @@ def root_scalar(
     f: Callable[..., Any],
     args: tuple[Any, ...] = (),
     method: str | None = None,
-    bracket: Any = None,
+    bracket: ArrayLike | None = None,
     fprime: object = None,
     fprime2: Any = None,
-    x0: Any = None,
-    x1: Any = None,
+    x0: ArrayLike | None = None,
+    x1: ArrayLike | None = None,
     xtol: float | None = None,
     rtol: float | None = None,
     maxiter: int | None = None,
@@ -348,7 +348,7 @@ def root_scalar(
     function = ScipyFunction(_of_number(who, f), None, args, jit=jit, who=who)
 
     def derivative(order: int) -> Callable[[Any], float]:
-        def number(x: Any) -> Any:
+        def number(x: ArrayLike) -> Any:
             return f(x, *args)
 
         derived = number

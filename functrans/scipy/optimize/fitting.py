@@ -10,10 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from functrans.core.arguments import part_of
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
+from functrans.core.values import Array
 from functrans.scipy.optimize.arguments import (
     finished,
     flat_bounds,
@@ -29,7 +31,7 @@ def least_squares(
     fun: Callable[..., Any],
     x0: Any,
     jac: object = None,
-    bounds: Any = (-np.inf, np.inf),
+    bounds: ArrayLike = (-np.inf, np.inf),
     method: str = "trf",
     ftol: float | None = 1e-8,
     xtol: float | None = 1e-8,
@@ -125,13 +127,13 @@ def least_squares(
 @boundary
 def curve_fit(
     f: Callable[..., Any],
-    xdata: Any,
-    ydata: Any,
-    p0: Any = None,
-    sigma: Any = None,
+    xdata: ArrayLike,
+    ydata: ArrayLike,
+    p0: ArrayLike | None = None,
+    sigma: ArrayLike | None = None,
     absolute_sigma: bool = False,
     check_finite: bool | None = None,
-    bounds: Any = (-np.inf, np.inf),
+    bounds: ArrayLike = (-np.inf, np.inf),
     method: str | None = None,
     jac: Any = None,
     *,
@@ -139,7 +141,7 @@ def curve_fit(
     nan_policy: str | None = None,
     jit: bool = True,
     **kwargs: object,
-) -> Any:
+) -> tuple[Any, ...]:
     """Fit a function to data: ``scipy.optimize.curve_fit`` with the exact Jacobian.
 
     Args:
@@ -187,7 +189,7 @@ def curve_fit(
     is_short = nan_policy == "omit"
     functions: dict[int, tuple[Any, ScipyFunction]] = {}
 
-    def of(data: Any) -> ScipyFunction:
+    def of(data: ArrayLike) -> ScipyFunction:
         known = functions.get(id(data))
         if known is None:
             functions.clear()
@@ -197,12 +199,12 @@ def curve_fit(
         return known[1]
 
     @functools.wraps(f)  # whose arguments SciPy counts
-    def fun(data: Any, *parameters: Any) -> Any:
+    def fun(data: ArrayLike, *parameters: Array) -> Any:
         return of(data).fun(parameters)
 
     if jac is None:
 
-        def jac(data: Any, *parameters: Any) -> Any:
+        def jac(data: ArrayLike, *parameters: Array) -> Any:
             matrix = of(data).jac(parameters)
             if matrix.ndim == 2:
                 return matrix

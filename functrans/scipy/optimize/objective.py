@@ -157,7 +157,7 @@ class ScipyFunction:
         unravel = self._unravel
 
         @functools.wraps(f, assigned=("__name__", "__qualname__"), updated=())
-        def flat(x: Any) -> Any:
+        def flat(x: ArrayLike) -> Any:
             result = f(unravel(x), *args)
             leaves = tree.leaves(result)
             if is_objective and len(leaves) == 1 and np.size(leaves[0]) == 1:
@@ -199,7 +199,7 @@ class ScipyFunction:
 
     # what SciPy calls -------------------------------------------------------------------------
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: ArrayLike) -> Any:
         """``fun``."""
         return self.fun(x)
 
@@ -236,13 +236,13 @@ class ScipyFunction:
                     self.njev += 1
             return _own(memo["jac"])
 
-    def fun_and_jac(self, x: Any) -> tuple[Any, Any]:
+    def fun_and_jac(self, x: ArrayLike) -> tuple[Any, Any]:
         """Both, for ``jac=True``."""
         with self._lock:
             self._uses_jac = True
             return self.fun(x), self.jac(x)
 
-    def hess(self, x: Any, v: Any = None) -> Any:
+    def hess(self, x: ArrayLike, v: ArrayLike | None = None) -> Any:
         """Hessian ``f64[n, n]`` of a scalar function (sparse if asked).
 
         Of a function with ``m`` results, as constraints are, the sum of their Hessians with weights
@@ -270,7 +270,7 @@ class ScipyFunction:
                 self.nhev += 1
             return _own(memo[key])
 
-    def hessp(self, x: Any, p: Any) -> np.ndarray:
+    def hessp(self, x: ArrayLike, p: ArrayLike) -> np.ndarray:
         """Product ``f64[n]`` of the Hessian of a scalar function with a vector, without the matrix.
 
         Raises:
@@ -290,7 +290,7 @@ class ScipyFunction:
                 self.nhev += 1
             return np.array(memo[key])
 
-    def constraint(self, lb: Any, ub: Any, keep_feasible: bool = False) -> Any:
+    def constraint(self, lb: ArrayLike, ub: ArrayLike, keep_feasible: bool = False) -> Any:
         """``lb <= f(x) <= ub`` as ``scipy.optimize.NonlinearConstraint``, with exact derivatives.
 
         Args:
@@ -300,10 +300,10 @@ class ScipyFunction:
         """
         from scipy.optimize import NonlinearConstraint
 
-        def hess(x: Any, v: Any) -> Any:
+        def hess(x: ArrayLike, v: ArrayLike) -> Any:
             return self.hess(x, v)
 
-        def fun(x: Any) -> Any:
+        def fun(x: Array) -> Any:
             return np.atleast_1d(self.fun(x))
 
         def jac(x: Any) -> Any:
@@ -417,7 +417,7 @@ def _own(value: Array) -> Any:
     return value if isinstance(value, float) else value.copy()
 
 
-def _real(label: str, value: Array, is_own: bool) -> Any:
+def _real(label: str, value: Array, is_own: bool) -> Array:
     """A result as float64, in memory of its own; sparse matrices stay so."""
     if is_own and type(value) is np.ndarray and value.dtype is _FLOAT64:
         return value  # of a compiled function, which gives its results away
@@ -475,7 +475,7 @@ def as_scipy(
     return ScipyFunction(f, x0, args, jit=jit, sparse=sparse, cache_size=cache_size)
 
 
-def rosen(x: Any) -> Any:
+def rosen(x: Any) -> Array:
     """Rosenbrock's function, ``sum(100 (x[i+1] - x[i]**2)**2 + (1 - x[i])**2)``.
 
     Args:

@@ -37,7 +37,7 @@ from functrans.transforms.jacobian import jacfwd
 from functrans.transforms.reverse import grad, value_and_grad
 
 
-def _flagged(who: str, x: Array, converged: ArrayLike, what: Callable[[], str]) -> Any:
+def _flagged(who: str, x: Array, converged: ArrayLike, what: Callable[[], str]) -> Array:
     """The result, or NaN where it has not converged."""
     if isinstance(converged, Tracer):
         flag: Any = converged
@@ -56,7 +56,7 @@ def _loop(goes_on: Callable[[Any], Any], body: Callable[[Any], Any], state: obje
     return state
 
 
-def _floating(who: str, name: str, value: ArrayLike) -> Any:
+def _floating(who: str, name: str, value: ArrayLike) -> Tracer | Array:
     """A start as an array."""
     dtype = dtype_of(value)
     if isinstance(value, int) or (dtype.kind in "iu" and not isinstance(value, Tracer)):
@@ -78,7 +78,7 @@ def _resolution(*values: ArrayLike) -> float:
 @boundary
 def newton(
     func: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     fprime: Callable[..., Any] | None = None,
     args: tuple[Any, ...] = (),
     tol: float = 1.48e-8,
@@ -116,12 +116,12 @@ def newton(
     start = _floating("newton", "x0", x0)
 
     def solver(x: Any, *own: Any) -> Any:
-        def slope(x: Any) -> Any:
+        def slope(x: ArrayLike) -> Any:
             if fprime is not None:
                 return fprime(x, *own)
             return grad(lambda v: np.sum(func(v, *own)))(x)
 
-        def body(state: Any) -> Any:
+        def body(state: Any) -> tuple[Any, Any, Any]:
             x, _, k = state
             value = func(x, *own)
             step = np.where(value == 0, 0.0 * x, value / slope(x))
@@ -129,7 +129,7 @@ def newton(
             size = np.where(size <= _resolution(x) * np.abs(x), 0.0 * size, size)
             return x - step, np.max(size, initial=0.0), k + 1
 
-        def goes_on(state: Any) -> Any:
+        def goes_on(state: Array) -> Any:
             _, size, k = state
             return ~(size <= tol) & (k < maxiter)
 
@@ -141,7 +141,7 @@ def newton(
             f"longer than {tol:g}; start nearer to the root or allow more steps (maxiter)",
         )  # fmt: skip
 
-    def diagonal(matvec: Callable[[Any], Any], b: Any) -> Any:
+    def diagonal(matvec: Callable[[Any], Any], b: Array) -> Any:
         return b / matvec(np.ones(shape_of(b), dtype_of(b)))
 
     call = implicit_diff(func, solve=diagonal, symmetric=True, traceable=True, tol=None)(solver)
@@ -211,7 +211,7 @@ def _bisection(
     rtol: Array,
     maxiter: int,
 ) -> tuple[Array, ...]:
-    def body(state: Any) -> Any:
+    def body(state: Any) -> tuple[Any, ...]:
         low, high, f_low, _, k = state
         middle = low + 0.5 * (high - low)
         value = f(middle)
@@ -221,7 +221,7 @@ def _bisection(
         new_high = np.where(is_zero | ~is_left, middle, high)
         return new_low, new_high, np.where(is_left, value, f_low), middle, k + 1
 
-    def goes_on(state: Any) -> Any:
+    def goes_on(state: Array) -> Array:
         low, high, _, middle, k = state
         return (np.abs(high - low) > xtol + rtol * np.abs(middle)) & (k < maxiter)
 
@@ -233,7 +233,7 @@ def _bisection(
     return middle, np.abs(high - low) <= xtol + rtol * np.abs(middle), k
 
 
-def _zero(x: Array) -> Any:
+def _zero(x: Array) -> Array:
     """An integer 0 that belongs to the trace of a value."""
     return (x != x).astype(np.int64) * 0
 
@@ -246,7 +246,7 @@ def _brent(
     ``b`` is the best point, ``c`` on the other side, ``a`` the one before ``b``.
     """
 
-    def body(state: Any) -> Any:
+    def body(state: Any) -> tuple[Array, ...]:
         a, b, c, fa, fb, fc, d, e, k = state
         is_same = np.sign(fb) * np.sign(fc) > 0
         c, fc = np.where(is_same, a, c), np.where(is_same, fa, fc)
@@ -280,7 +280,7 @@ def _brent(
         is_across = np.sign(fb) * np.sign(fc) <= 0
         return (fb == 0) | (is_across & (np.abs(c - b) <= xtol + rtol * np.abs(b)))
 
-    def goes_on(state: Any) -> Any:
+    def goes_on(state: Array) -> Array:
         return ~is_found(state) & (state[8] < maxiter)
 
     start = (
@@ -298,13 +298,13 @@ def _brent(
 @boundary
 def bisect(
     f: Callable[..., Any],
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     args: tuple[Any, ...] = (),
     xtol: float = 2e-12,
     rtol: float = 8.881784197001252e-16,
     maxiter: int = 100,
-) -> Any:
+) -> Array:
     """Find the root of a continuous function between two numbers by bisection.
 
     Args:
@@ -334,13 +334,13 @@ def bisect(
 @boundary
 def brentq(
     f: Callable[..., Any],
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     args: tuple[Any, ...] = (),
     xtol: float = 2e-12,
     rtol: float = 8.881784197001252e-16,
     maxiter: int = 100,
-) -> Any:
+) -> Array:
     """Find the root of a continuous function between two numbers by Brent's method.
 
     Arguments, result and errors as :func:`bisect`, with fewer evaluations for smooth functions.
@@ -401,19 +401,19 @@ def root_newton(
     start = Space("root_newton", x0, "x0")
     least = max(tol, _resolution(np.zeros(0, start.dtype)))
 
-    def solver(x: Any, *own: Any) -> Any:
+    def solver(x: Any, *own: Array) -> Any:
         space = Space(who, x, "x0")
 
-        def residual(v: Any) -> Any:
+        def residual(v: ArrayLike) -> Any:
             return space.ravel(fun(space.unravel(v), *own), "the result of fun")
 
-        def body(state: Any) -> Any:
+        def body(state: Any) -> tuple[Any, Any, Any, Any]:
             x, f, _, k = state
             step = -_newton_step(who, jacfwd(residual)(x), f)
             x, f, _ = _backtrack(residual, x, f, step)
             return x, f, _size(step) / (1.0 + _size(x)), k + 1
 
-        def goes_on(state: Any) -> Any:
+        def goes_on(state: Array) -> Any:
             _, _, size, k = state
             return ~(size <= least) & (k < maxiter)
 
@@ -452,11 +452,11 @@ def _backtrack(residual: Callable[[Any], Any], x: Any, f: Array, step: Any) -> A
     """The first of halved steps that reduces the norm of the residual, or a very short one."""
     size = _size(f)
 
-    def goes_on(state: Any) -> Any:
+    def goes_on(state: Array) -> Array:
         _, new, t = state
         return ~(_size(new) <= (1.0 - 1e-4 * t) * size) & (t > 1e-10)
 
-    def body(state: Any) -> Any:
+    def body(state: Any) -> tuple[Array, ...]:
         _, _, t = state
         t = 0.5 * t
         return x + t * step, residual(x + t * step), t
@@ -533,10 +533,10 @@ def minimize_bfgs(
         raise TypeError(f"minimize_bfgs: x0 is complex{here()}; make its parts two unknowns")
     limit = 200 * max(1, start.size) if maxiter is None else maxiter
 
-    def solver(x: Any, *own: object) -> Any:
+    def solver(x: Array, *own: object) -> tuple[Any, ...]:
         space = Space(who, x, "x0")
 
-        def both(v: Any) -> Any:
+        def both(v: ArrayLike) -> tuple[Any, Any]:
             return value_and_grad(lambda w: fun(space.unravel(w), *own))(v)
 
         vector, value, g, k, count = _bfgs(both, space.ravel(x, "x0"), gtol, limit)
@@ -552,13 +552,13 @@ def minimize_bfgs(
     return MinimizeResult(x, success, value, g, k, count)
 
 
-def _bfgs(both: Callable[[Any], Any], x: Any, gtol: float, maxiter: int) -> Any:
+def _bfgs(both: Callable[[Any], Any], x: ArrayLike, gtol: float, maxiter: int) -> tuple[Any, ...]:
     """Nocedal & Wright, algorithm 6.1: point, value, gradient, steps, evaluations."""
     n, dtype = shape_of(x)[0], dtype_of(x)
     eye = np.eye(n, dtype=dtype)
     value, g = both(x)
 
-    def body(state: Any) -> Any:
+    def body(state: Any) -> tuple[Array, Array, Array, Array, Array, Array, Array]:
         x, value, g, inverse, k, count, _ = state
         p = -(inverse @ g)
         slope = np.sum(g * p)
@@ -582,7 +582,7 @@ def _bfgs(both: Callable[[Any], Any], x: Any, gtol: float, maxiter: int) -> Any:
             ~is_found & ~(np.sum(np.abs(state[3] - eye)) > 0),
         )  # fmt: skip
 
-    def goes_on(state: Any) -> Any:
+    def goes_on(state: Array) -> Array:
         _, _, g, _, k, _, is_stuck = state
         return ~(np.max(np.abs(g), initial=0.0) <= gtol) & (k < maxiter) & ~is_stuck
 
@@ -592,14 +592,16 @@ def _bfgs(both: Callable[[Any], Any], x: Any, gtol: float, maxiter: int) -> Any:
     return x, value, g, k, count
 
 
-def _wolfe(both: Callable[[Any], Any], x: Any, value: Any, slope: Any, p: Any, t: Any) -> Any:
+def _wolfe(
+    both: Callable[[Any], Any], x: Array, value: Array, slope: Array, p: Array, t: Array
+) -> tuple[Array, ...]:
     """A step with sufficient decrease and curvature (weak Wolfe conditions), by bisection.
 
     Length, value, gradient, number of evaluations, whether there is decrease. Reference: Lewis &
     Overton, Nonsmooth optimization via quasi-Newton methods, Math. Program. 141 (2013), 135-163.
     """
 
-    def evaluate(t: Array, low: Array, high: Array, k: Array) -> Any:
+    def evaluate(t: Array, low: Array, high: Array, k: Array) -> tuple[Array, ...]:
         new, g = both(x + t * p)
         decreases = new <= value + 1e-4 * t * slope
         is_flat = np.sum(g * p) >= 0.9 * slope
@@ -612,11 +614,11 @@ def _wolfe(both: Callable[[Any], Any], x: Any, value: Any, slope: Any, p: Any, t
         following = np.where(np.isfinite(high), 0.5 * (low + high), 2.0 * t)
         return t, new, g, low, high, k + 1, good & is_flat, good, following
 
-    def body(state: Any) -> Any:
+    def body(state: Any) -> tuple[Array, ...]:
         _, _, _, low, high, k, _, _, following = state
         return evaluate(following, low, high, k)
 
-    def goes_on(state: Any) -> Any:
+    def goes_on(state: Array) -> Array:
         return ~state[6] & (state[5] < 50)
 
     none = 0 * (value != value).astype(np.int64)

@@ -117,7 +117,7 @@ class SparseLU:
         """Shape and number of entries."""
         return f"SparseLU({self._factor.dtype}, shape={self.shape}, nnz={self.nnz})"
 
-    def solve(self, rhs: Any, trans: str = "N") -> Any:
+    def solve(self, rhs: ArrayLike, trans: str = "N") -> Any:
         """Solve with the matrix, its transpose or its adjoint.
 
         Args:

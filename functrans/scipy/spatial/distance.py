@@ -30,7 +30,7 @@ from functrans.scipy.special_common import as_floating
 # metrics: functions of arrays of vectors along the last axis -------------------------------------
 
 
-def _root(x: Any, power: float = 0.5) -> Any:
+def _root(x: Any, power: float = 0.5) -> Array:
     """A root, whose derivative at 0 is taken to be 0."""
     is_positive = x > 0
     return fnp.where(is_positive, fnp.where(is_positive, x, 1.0) ** power, 0.0)
@@ -40,7 +40,7 @@ def _weighted(x: Any, w: Any) -> Any:
     return fnp.sum(x if w is None else x * w, axis=-1)
 
 
-def _sqeuclidean(a: Any, b: Any, w: Any = None) -> Array:
+def _sqeuclidean(a: Any, b: Any, w: object = None) -> Array:
     return _weighted((a - b) ** 2, w)
 
 
@@ -48,11 +48,11 @@ def _euclidean(a: ArrayLike, b: ArrayLike, w: object = None) -> Array:
     return _root(_sqeuclidean(a, b, w))
 
 
-def _cityblock(a: Any, b: Any, w: Any = None) -> Array:
+def _cityblock(a: Any, b: Any, w: object = None) -> Array:
     return _weighted(abs(a - b), w)
 
 
-def _minkowski(a: Any, b: Any, w: Any = None, p: float = 2) -> Array:
+def _minkowski(a: Any, b: Any, w: object = None, p: float = 2) -> Array:
     if np.isinf(p):
         return _chebyshev(a, b)
     return _root(_weighted(_root(abs(a - b), p) if p < 1 else abs(a - b) ** p, w), 1.0 / p)
@@ -62,16 +62,16 @@ def _chebyshev(a: Any, b: Any) -> Array:
     return fnp.max(abs(a - b), axis=-1)
 
 
-def _canberra(a: Any, b: Any, w: Any = None) -> Array:
+def _canberra(a: Any, b: Any, w: object = None) -> Array:
     size = abs(a) + abs(b)
     return _weighted(fnp.where(size > 0, abs(a - b) / fnp.where(size > 0, size, 1.0), 0.0), w)
 
 
-def _braycurtis(a: Any, b: Any, w: Any = None) -> Array:
+def _braycurtis(a: Any, b: Any, w: object = None) -> Array:
     return _weighted(abs(a - b), w) / _weighted(abs(a + b), w)
 
 
-def _cosine(a: Any, b: Any, w: Any = None) -> Array:
+def _cosine(a: Any, b: Any, w: object = None) -> Array:
     sizes = fnp.sqrt(_weighted(a * a, w)) * fnp.sqrt(_weighted(b * b, w))
     return 1.0 - _weighted(a * b, w) / sizes
 

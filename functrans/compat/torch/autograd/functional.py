@@ -109,7 +109,7 @@ def _gradients(
     )
 
 
-def _zeros(x: Any, *lead: int) -> Tensor:
+def _zeros(x: Tensor, *lead: int) -> Tensor:
     result = Tensor.of(np.zeros((*lead, *x.shape), x.dtype))
     result._follows = x._follows
     return result
@@ -202,7 +202,7 @@ def _directions(
     return vectors
 
 
-def _size(x: Any) -> str:
+def _size(x: Tensor) -> str:
     return f"torch.Size({list(x.shape)})"
 
 
@@ -239,7 +239,7 @@ def _pushed(
 
 def vjp(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: object,
     v: Any = None,
     create_graph: bool = False,
     strict: bool = False,
@@ -314,7 +314,7 @@ def jvp(
         return _closed((_nested(outputs, is_tuple), _nested(product, is_tuple)), create_graph)
 
 
-def _slope(func: Callable[..., Any], opened: _Tensors, who: str, strict: bool) -> Any:
+def _slope(func: Callable[..., Any], opened: _Tensors, who: str, strict: bool) -> tuple[Any, Any]:
     """Value and gradient of a function with one number as result, in the graph."""
     outputs, is_tuple = _call(func, opened, who, strict)
     _check_number(outputs, is_tuple, who)
@@ -433,7 +433,7 @@ def _check_forward(vectorize: bool, create_graph: bool, strict: bool) -> None:
 
 def jacobian(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: object,
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
@@ -495,11 +495,11 @@ def jacobian(
         return _closed(_nested(blocks, is_tuple), create_graph)
 
 
-def _shaped(block: Any, out: Any, x: Any) -> Tensor:
+def _shaped(block: Tensor, out: Tensor, x: Any) -> Tensor:
     return named(structural.reshape(block, (*out.shape, *x.shape)), "View")
 
 
-def _batched_rows(out: Any, inputs: _Tensors, create_graph: bool) -> list[Any]:
+def _batched_rows(out: Tensor, inputs: _Tensors, create_graph: bool) -> list[Any]:
     """Per input all rows of the Jacobian of one result, by one pass."""
     count = math.prod(out.shape)
     if not out.requires_grad or not count:
@@ -512,7 +512,9 @@ def _batched_rows(out: Any, inputs: _Tensors, create_graph: bool) -> list[Any]:
     ]
 
 
-def _rows(out: Any, inputs: _Tensors, create_graph: bool, strict: bool, number: int) -> list[Any]:
+def _rows(
+    out: Tensor, inputs: _Tensors, create_graph: bool, strict: bool, number: int
+) -> list[Any]:
     """Per input all rows of the Jacobian of one result, one by one."""
     count = math.prod(out.shape)
     found: list[list[Any]] = [[] for _ in inputs]

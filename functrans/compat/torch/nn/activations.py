@@ -40,7 +40,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def check_tensor(name: str, argument: str, position: int, x: Any) -> None:
+def check_tensor(name: str, argument: str, position: int, x: Tensor) -> None:
     """Refuse what is no tensor.
 
     Raises:
@@ -62,86 +62,86 @@ def short_dtype(dtype: np.dtype) -> str:
 # the functions on arrays --------------------------------------------------------------------------
 
 
-def _relu(x: Any) -> Array | Tensor:
+def _relu(x: Array | Tensor) -> Array | Tensor:
     return ew.where(x <= 0, 0.0, x)  # NaN stays
 
 
-def _hardtanh(x: Any, *, low: float, high: float) -> Array:
+def _hardtanh(x: Array, *, low: float, high: float) -> Array:
     inside = (x > low) & (x < high)
     return ew.where(inside, x, stop_gradient(ew.clip(x, low, high)))
 
 
-def _leaky_relu(x: Any, *, slope: float) -> Array:
+def _leaky_relu(x: Array, *, slope: float) -> Array:
     return activations.leaky_relu(x, slope)
 
 
-def _elu(x: Any, *, alpha: float, scale: float, input_scale: float) -> Array:
+def _elu(x: Array, *, alpha: float, scale: float, input_scale: float) -> Array:
     return activations.elu(x, alpha, scale, input_scale)
 
 
-def _gelu(x: Any) -> Array | Tensor:
+def _gelu(x: Array | Tensor) -> Array | Tensor:
     return x * (0.5 * (1.0 + erf(x * math.sqrt(0.5))))
 
 
-def _gelu_tanh(x: Any) -> Array:
+def _gelu_tanh(x: Array) -> Array:
     return 0.5 * x * (1.0 + te.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
 
 
-def _silu(x: Any) -> Array | Tensor:
+def _silu(x: Array | Tensor) -> Array | Tensor:
     return x * te.sigmoid(x)
 
 
-def _mish(x: Any) -> Array | Tensor:
+def _mish(x: Array | Tensor) -> Array | Tensor:
     return x * te.tanh(softplus_of(x))
 
 
-def _softplus(x: Any, *, beta: float, threshold: float) -> Array:
+def _softplus(x: Array, *, beta: float, threshold: float) -> Array:
     scaled = x * beta
     return ew.where(scaled > threshold, x, te.softplus_below(scaled, threshold) / beta)
 
 
-def _softsign(x: Any) -> Array:
+def _softsign(x: Array) -> Array:
     return x / (1.0 + absolute(x))
 
 
-def _tanhshrink(x: Any) -> Array:
+def _tanhshrink(x: Array) -> Array:
     return x - te.tanh(x)
 
 
-def _hardsigmoid(x: Any) -> Array:
+def _hardsigmoid(x: Array) -> Array:
     inside = (x > -3.0) & (x < 3.0)
     line = x / 6.0 + 0.5
     return ew.where(inside, line, stop_gradient(ew.clip(line, 0.0, 1.0)))
 
 
-def _hardswish(x: Any) -> Array:
+def _hardswish(x: Array) -> Array:
     return ew.where(x <= -3.0, 0.0, ew.where(x >= 3.0, x, x * (x + 3.0) / 6.0))
 
 
-def _logsigmoid(x: Any) -> Array:
+def _logsigmoid(x: Array) -> Array:
     return log_sigmoid(x)
 
 
-def _softshrink(x: Any, *, lambd: float) -> Array:
+def _softshrink(x: Array, *, lambd: float) -> Array:
     return ew.where(x > lambd, x - lambd, ew.where(x < -lambd, x + lambd, x * 0.0))
 
 
-def _hardshrink(x: Any, *, lambd: float) -> Array:
+def _hardshrink(x: Array, *, lambd: float) -> Array:
     is_outside = (x > lambd) | (x < -lambd)
     return ew.where(is_outside, x, stop_gradient(ew.where(x == x, 0.0, x)))  # NaN stays
 
 
-def _threshold(x: Any, *, threshold: float, value: float) -> Array:
+def _threshold(x: Array, *, threshold: float, value: float) -> Array:
     return ew.where(x <= threshold, value, x)
 
 
-def along(x: Any, axis: int, start: int, stop: int) -> Any:
+def along(x: Any, axis: int, start: int, stop: int) -> Array:
     """A part of an array along an axis."""
     entries = (slice(None),) * axis + (slice(start, stop),)
     return slice_index(x, BasicIndex(entries))
 
 
-def _glu(x: Any, *, axis: int) -> Array:
+def _glu(x: Array, *, axis: int) -> Array:
     half = shape_of(x)[axis] // 2
     return along(x, axis, 0, half) * te.sigmoid(along(x, axis, half, 2 * half))
 

@@ -9,9 +9,11 @@ Layer: ``compat``. Reference: Vaswani et al., Attention is all you need, NeurIPS
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
@@ -25,7 +27,7 @@ from functrans.primitives import elementwise as ew
 __all__ = ["multi_head_attention_forward", "scaled_dot_product_attention"]
 
 
-def _masked(scores: Any, mask: Any, causal: bool) -> Any:
+def _masked(scores: Array | Tensor, mask: Any, causal: bool) -> Any:
     """Scores, with those that must not count at minus infinity."""
     if causal:
         rows, columns = shape_of(scores)[-2:]
@@ -36,7 +38,7 @@ def _masked(scores: Any, mask: Any, causal: bool) -> Any:
     return scores
 
 
-def _weights(scores: Any) -> Array:
+def _weights(scores: Array) -> Array:
     """``softmax`` of the last axis; 0 where no score counts."""
     shape = shape_of(scores)
     last = len(shape) - 1
@@ -48,7 +50,14 @@ def _weights(scores: Any) -> Array:
 
 
 def _attention(
-    q: Any, k: Any, v: Any, mask: Any, factors: Any, *, scale: float, causal: bool
+    q: Array | Tensor,
+    k: Array | Tensor,
+    v: Array | Tensor,
+    mask: Array | complex | None,
+    factors: Array | None,
+    *,
+    scale: float,
+    causal: bool,
 ) -> Array | Tensor:
     n = len(shape_of(q))
     lead = tuple(range(n - 2))
@@ -130,7 +139,7 @@ def _fitted(query: Any, key: Any, value: Any, groups: bool) -> tuple[Any, Any, A
 # several heads -----------------------------------------------------------------------------------
 
 
-def additive_mask(mask: Any, dtype: Any, name: str) -> Any:
+def additive_mask(mask: Any, dtype: DTypeLike | None, name: str) -> Any:
     """A mask of truth values (true: not to be looked at) as numbers to add.
 
     Raises:
@@ -145,7 +154,7 @@ def additive_mask(mask: Any, dtype: Any, name: str) -> Any:
     return Tensor.of(np.zeros(mask.shape, dtype)).masked_fill(mask, -math.inf)
 
 
-def _check_shapes(query: Any, key: Any, padding: Any, mask: Any, heads: int) -> bool:
+def _check_shapes(query: Tensor, key: Tensor, padding: Any, mask: Any, heads: int) -> bool:
     """Whether there is a batch axis."""
     ndim = len(query.shape)
     if ndim not in (2, 3):
@@ -172,7 +181,7 @@ def _check_shapes(query: Any, key: Any, padding: Any, mask: Any, heads: int) -> 
 
 
 def _projected(
-    query: Any, key: Any, value: Any, weights: Any, bias: Any, embed: int
+    query: Tensor, key: Tensor, value: Tensor, weights: Sequence[Any], bias: Any, embed: int
 ) -> tuple[Any, Any, Any]:
     biases = (None,) * 3 if bias is None else [bias[i * embed : (i + 1) * embed] for i in range(3)]
     return tuple(  # type: ignore[return-value]  # three
@@ -307,11 +316,11 @@ def _joined(a: Any, b: Any) -> Any:
     return _JOIN(a, b, axis=0)
 
 
-def _one_more(mask: Any) -> Any:
+def _one_more(mask: Any) -> Tensor | None:
     return None if mask is None else pad(mask, (0, 1))
 
 
-def _heads(x: Any, count: int, width: int) -> Tensor:
+def _heads(x: Tensor, count: int, width: int) -> Tensor:
     return x.reshape(x.shape[0], count, width).transpose(0, 1)
 
 

@@ -101,7 +101,7 @@ class BackwardHooks:
             result[i] = x
         return tuple(result)
 
-    def leave(self, result: Any) -> Any:
+    def leave(self, result: Tensor) -> Tensor:
         """Put a node behind the outputs."""
         if not modes.grad:
             return result
@@ -115,7 +115,7 @@ class BackwardHooks:
 
         return _replaced(result, behind)
 
-    def _on_outputs(self, gradients: tuple[Any, ...]) -> Any:
+    def _on_outputs(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
         changed_any = False
         for hook in self.pre_hooks:
             changed = hook(self.module, gradients)
@@ -133,7 +133,7 @@ class BackwardHooks:
                     )
         return gradients if changed_any else None
 
-    def _on_inputs(self, gradients: tuple[Any, ...], _: Any) -> Any:
+    def _on_inputs(self, gradients: tuple[Any, ...], _: Sequence[Any]) -> tuple[Any, ...]:
         full: list[Any] = [None] * self.size
         for i, gradient in zip(self.places, gradients, strict=True):
             full[i] = gradient

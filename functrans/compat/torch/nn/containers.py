@@ -72,7 +72,7 @@ class Sequential(Module):
     def __setitem__(self, index: Any, module: Module) -> None:
         setattr(self, self._key(index), module)
 
-    def __delitem__(self, index: Any) -> None:
+    def __delitem__(self, index: object) -> None:
         keys = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
         for key in keys:
             del self._modules[key]
@@ -116,7 +116,7 @@ class ModuleList(Module):
     def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self._modules.values())[index])
         return self._modules[str(_position(index, len(self)))]

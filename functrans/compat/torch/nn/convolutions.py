@@ -43,7 +43,7 @@ def per_axis(value: Any, n: int) -> tuple[int, ...]:
 
 
 def _conv(
-    x: Any, weight: Any, bias: Any, *, stride: tuple[int, ...],
+    x: Array, weight: Array, bias: Array | None, *, stride: tuple[int, ...],
     padding: tuple[tuple[int, int], ...], dilation: tuple[int, ...], groups: int,
 ) -> Array:  # fmt: skip
     out = convolution.conv(
@@ -55,7 +55,7 @@ def _conv(
 
 
 def _conv_transpose(
-    x: Any, weight: Any, bias: object, *, stride: tuple[int, ...],
+    x: Array, weight: Array, bias: object, *, stride: tuple[int, ...],
     padding: tuple[tuple[int, int], ...], dilation: tuple[int, ...], groups: int,
 ) -> Array:  # fmt: skip
     n = len(stride)
@@ -95,8 +95,11 @@ def _unbatched(x: Any, was_added: bool) -> Tensor:
 
 
 def _pads(
-    padding: int | str | Sequence[int], window: Sequence[int], dilation: Sequence[int], stride: Any
-) -> Any:
+    padding: int | str | Sequence[int],
+    window: Sequence[int],
+    dilation: Sequence[int],
+    stride: Sequence[Any],
+) -> tuple[Any, ...]:
     if isinstance(padding, str):
         if padding == "valid":
             return ((0, 0),) * len(window)
@@ -248,7 +251,7 @@ def conv_transpose2d(
 
 
 def _windows(
-    x: Any, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
+    x: Array, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
 ) -> list[Any]:
     """One array per element of the window: that element of all windows."""
     n = len(window)
@@ -268,7 +271,7 @@ def _windows(
 
 
 def _max_pool(
-    x: Any, *, window: tuple[int, ...], stride: tuple[int, ...],
+    x: Array, *, window: tuple[int, ...], stride: tuple[int, ...],
     pads: tuple[tuple[int, int], ...], dilation: tuple[int, ...],
 ) -> tuple[Array, ...]:  # fmt: skip
     n = len(window)
@@ -282,7 +285,7 @@ def _max_pool(
 
 
 def _flat_places(
-    best: Any, counts: tuple[int, ...], space: tuple[int, ...], window: tuple[int, ...],
+    best: Array, counts: tuple[int, ...], space: tuple[int, ...], window: tuple[int, ...],
     stride: tuple[int, ...], pads: tuple[tuple[int, int], ...], dilation: tuple[int, ...],
 ) -> Array:  # fmt: skip
     """Where the largest elements lie in the flattened space."""
@@ -296,7 +299,7 @@ def _flat_places(
 
 
 def _avg_pool(
-    x: Any, *, window: tuple[int, ...], stride: tuple[int, ...],
+    x: Array, *, window: tuple[int, ...], stride: tuple[int, ...],
     pads: tuple[tuple[int, int], ...], divisor: Any,
     counted: tuple[int, ...],
 ) -> Array:  # fmt: skip
@@ -320,10 +323,10 @@ _AVG_POOL = Operation("AvgPool2D", _avg_pool)
 
 def _pool_arguments(
     name: str,
-    x: Any,
+    x: Tensor,
     n: int,
     window: object,
-    stride: Any,
+    stride: object,
     padding: int | str | Sequence[int],
     dilation: int | Sequence[int],
     ceil_mode: bool,
@@ -499,7 +502,7 @@ def _adaptive_avg(x: Any, *, sizes: tuple[int, ...]) -> Any:
 _ADAPTIVE_AVG = Operation("AdaptiveAvgPool2D", _adaptive_avg)
 
 
-def _adaptive_sizes(x: Any, output_size: int | Sequence[int], n: int) -> tuple[int, ...]:
+def _adaptive_sizes(x: Tensor, output_size: int | Sequence[int], n: int) -> tuple[int, ...]:
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
     return tuple(x.shape[i - n] if size is None else int(size) for i, size in enumerate(given))
 

@@ -19,7 +19,7 @@ from functrans.compat.torch.nn.module_hooks import add_entry
 class HookRegistration:
     """The methods that register hooks, in tables of the module."""
 
-    def _add(self, table: str, entry: Any, prepend: bool = False) -> RemovableHandle:
+    def _add(self, table: str, entry: object, prepend: bool = False) -> RemovableHandle:
         return add_entry(self.__dict__[table], entry, prepend)
 
     def register_forward_pre_hook(

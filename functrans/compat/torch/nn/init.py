@@ -19,9 +19,10 @@ from functrans.autograd.random import stream
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.values import assign
 from functrans.core.boundary import warn
+from functrans.core.values import Array
 
 
-def _set(tensor: Tensor, value: Any) -> Tensor:
+def _set(tensor: Tensor, value: Array | complex) -> Tensor:
     with no_grad():
         assign("init_", tensor, np.broadcast_to(np.asarray(value, tensor.dtype), tensor.shape))
     return tensor

@@ -42,7 +42,7 @@ __all__ = [
 # products ----------------------------------------------------------------------------------------
 
 
-def _linear(x: Any, weight: Any, bias: Any) -> Array | Tensor:
+def _linear(x: Array | Tensor, weight: Array | Tensor, bias: Array | Tensor) -> Array | Tensor:
     last = len(shape_of(x)) - 1
     out = dot.dot_general(x, weight, ((last,), (1,)), ((), ()))
     return out if bias is None else out + bias
@@ -62,7 +62,7 @@ _MM = Operation("Mm", _linear)
 _BILINEAR = Operation("Trilinear", _bilinear)
 
 
-def _check_linear(x: Any, weight: Any, bias: Tensor | None) -> None:
+def _check_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     """Refuse what does not fit."""
     check_tensor("linear", "input", 1, x)
     check_tensor("linear", "weight", 2, weight)
@@ -121,7 +121,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 # embedding ---------------------------------------------------------------------------------------
 
 
-def _embedding(index: Any, weight: Any, share: Any, *, padding: int | None) -> Array:
+def _embedding(index: Array, weight: Array, share: Array | None, *, padding: int | None) -> Array:
     out = gather(weight, (index,), (0,))
     wide = (*shape_of(index), 1)
     if padding is not None:
@@ -225,7 +225,9 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _dropped(input: Any, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
+def _dropped(
+    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
+) -> Tensor:
     if not training or p == 0 or not input.numel():
         return input
     factors = kept_elements(input, shape, p)
@@ -270,7 +272,7 @@ def dropout2d(
 # norms -------------------------------------------------------------------------------------------
 
 
-def _mean(x: Any, axes: tuple[int, ...]) -> Array | Tensor:
+def _mean(x: Array | Tensor, axes: tuple[int, ...]) -> Array | Tensor:
     """Mean along axes, which stay with extent 1."""
     shape = shape_of(x)
     count = math.prod(shape[i] for i in axes)
@@ -278,12 +280,14 @@ def _mean(x: Any, axes: tuple[int, ...]) -> Array | Tensor:
     return structural.reshape(structural.reduce_sum(x, axes), kept) / float(count)
 
 
-def _standardized(x: Any, axes: tuple[int, ...], eps: float) -> Array | Tensor:
+def _standardized(x: Array | Tensor, axes: tuple[int, ...], eps: float) -> Array | Tensor:
     centred = x - _mean(x, axes)
     return centred / ew.sqrt(_mean(centred * centred, axes) + eps)
 
 
-def _affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...] | None = None) -> Array | Tensor:
+def _affine(
+    x: Array | Tensor, weight: Any, bias: Any, shape: tuple[int, ...] | None = None
+) -> Array | Tensor:
     if weight is not None:
         x = x * (weight if shape is None else structural.reshape(weight, shape))
     if bias is not None:
@@ -292,19 +296,26 @@ def _affine(x: Any, weight: Any, bias: Any, shape: tuple[int, ...] | None = None
 
 
 def _layer_norm(
-    x: Any, weight: Array | Tensor | None, bias: Array | Tensor | None, *, n: int, eps: float
+    x: Array | Tensor,
+    weight: Array | Tensor | None,
+    bias: Array | Tensor | None,
+    *,
+    n: int,
+    eps: float,
 ) -> Array | Tensor:
     ndim = len(shape_of(x))
     return _affine(_standardized(x, tuple(range(ndim - n, ndim)), eps), weight, bias)
 
 
-def _rms_norm(x: Any, weight: object, *, n: int, eps: float) -> Any:
+def _rms_norm(x: Array, weight: object, *, n: int, eps: float) -> Array | Tensor:
     ndim = len(shape_of(x))
     scale = ew.sqrt(_mean(x * x, tuple(range(ndim - n, ndim))) + eps)
     return _affine(x / scale, weight, None)
 
 
-def _group_norm(x: Any, weight: object, bias: object, *, groups: int, eps: float) -> Any:
+def _group_norm(
+    x: Array, weight: object, bias: object, *, groups: int, eps: float
+) -> Array | Tensor:
     shape = shape_of(x)
     apart = structural.reshape(x, (shape[0], groups, shape[1] // groups, *shape[2:]))
     axes = tuple(range(2, len(shape) + 1))
@@ -312,7 +323,9 @@ def _group_norm(x: Any, weight: object, bias: object, *, groups: int, eps: float
     return _affine(out, weight, bias, (shape[1],) + (1,) * (len(shape) - 2))
 
 
-def _batch_norm(x: Any, weight: Any, bias: Any, *, eps: float) -> Any:
+def _batch_norm(
+    x: Array, weight: Array | None, bias: Array | None, *, eps: float
+) -> tuple[Any, Any, Any]:
     shape = shape_of(x)
     axes = (0, *range(2, len(shape)))
     wide = (shape[1],) + (1,) * (len(shape) - 2)
@@ -329,8 +342,8 @@ def _batch_norm(x: Any, weight: Any, bias: Any, *, eps: float) -> Any:
 
 
 def _batch_norm_fixed(
-    x: Any, mean: Any, variance: Any, weight: Any, bias: Any, *, eps: float
-) -> Any:
+    x: Array, mean: Array, variance: Array, weight: Array, bias: Array, *, eps: float
+) -> Array | Tensor:
     shape = shape_of(x)
     wide = (shape[1],) + (1,) * (len(shape) - 2)
     scale = structural.reshape(ew.sqrt(variance + eps), wide)
@@ -510,7 +523,7 @@ def _move_by_instances(
         _move(running_var, spread.mean(0), momentum, count / (count - 1))
 
 
-def _normalize(x: Any, *, p: float, axis: int, eps: float) -> Array | Tensor:
+def _normalize(x: Array | Tensor, *, p: float, axis: int, eps: float) -> Array | Tensor:
     kept = structural.kept_shape(shape_of(x), (axis,))
     norm = structural.reshape(vector_norm_of(x, (axis,), p), kept)
     return x / te.clamp_min(norm, eps)
@@ -552,7 +565,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 # shapes ------------------------------------------------------------------------------------------
 
 
-def padded(x: Any, pads: Sequence[tuple[int, int]], value: float) -> Any:
+def padded(x: Any, pads: Sequence[tuple[int, int]], value: float) -> Array:
     """An array with a value added around its last axes."""
     if not any(low or high for low, high in pads):
         return x
@@ -561,7 +574,7 @@ def padded(x: Any, pads: Sequence[tuple[int, int]], value: float) -> Any:
     return movement.pad(x, value, config)
 
 
-def _constant_pad(x: Any, *, pads: tuple[tuple[int, int], ...], value: float) -> Array:
+def _constant_pad(x: Array, *, pads: tuple[tuple[int, int], ...], value: float) -> Array:
     return padded(x, pads, value)
 
 
@@ -604,7 +617,7 @@ def pad(
         kept = slice(max(-before, 0), n + sum(widths) - max(-after, 0))
         places.append(np.pad(np.arange(n), widths, mode=_MODES[mode])[kept])  # type: ignore[call-overload]  # a word NumPy knows
 
-    def taken(x: Any) -> Any:
+    def taken(x: Array) -> Array:
         for i, place in enumerate(places):
             x = _take(x, place, lead + i)
         return x
@@ -612,7 +625,7 @@ def pad(
     return composite(f"{mode.capitalize()}Pad", taken, input)
 
 
-def _take(x: Any, places: np.ndarray, axis: int) -> Array:
+def _take(x: Array, places: np.ndarray, axis: int) -> Array:
     """Elements at places along an axis."""
     out = gather(x, (places,), (axis,))
     ndim = len(shape_of(x))

@@ -22,7 +22,7 @@ from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.nn.module_texts import size_text
 from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
-from functrans.core.values import Array
+from functrans.core.values import Array, Operand
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives import torch_elementwise as te
@@ -60,11 +60,11 @@ def reduction_of(reduction: str, size_average: object = None, reduce: object = N
     return reduction
 
 
-def _all_axes(x: Any) -> tuple[int, ...]:
+def _all_axes(x: Operand) -> tuple[int, ...]:
     return tuple(range(len(shape_of(x))))
 
 
-def _reduced(x: Any, reduction: str) -> Any:
+def _reduced(x: Operand, reduction: str) -> Any:
     if reduction == "none":
         return x
     total = structural.reduce_sum(x, _all_axes(x))
@@ -77,16 +77,16 @@ def _reduced(x: Any, reduction: str) -> Any:
 # element by element ------------------------------------------------------------------------------
 
 
-def _mse(x: Any, y: Any, *, reduction: str) -> Array | Tensor:
+def _mse(x: Array | Tensor, y: Array | Tensor, *, reduction: str) -> Array | Tensor:
     difference = x - y
     return _reduced(difference * difference, reduction)
 
 
-def _l1(x: Any, y: Any, *, reduction: str) -> Any:
+def _l1(x: Array, y: Array, *, reduction: str) -> Any:
     return _reduced(te.absolute(x - y), reduction)
 
 
-def _smooth_l1(x: Any, y: Any, *, beta: float, reduction: str) -> Any:
+def _smooth_l1(x: Array, y: Array, *, beta: float, reduction: str) -> Any:
     distance = te.absolute(x - y)
     if not beta:
         return _reduced(distance, reduction)
@@ -95,7 +95,7 @@ def _smooth_l1(x: Any, y: Any, *, beta: float, reduction: str) -> Any:
     return _reduced(ew.where(far, distance - 0.5 * beta, 0.5 / beta * (inside * inside)), reduction)
 
 
-def _huber(x: Any, y: Any, *, delta: float, reduction: str) -> Any:
+def _huber(x: Array, y: Array, *, delta: float, reduction: str) -> Any:
     distance = te.absolute(x - y)
     far = distance >= delta  # NaN is not
     inside = ew.where(far, 0.0, x - y)
@@ -104,12 +104,12 @@ def _huber(x: Any, y: Any, *, delta: float, reduction: str) -> Any:
     )
 
 
-def _bce(x: Any, y: Any, weight: object, *, reduction: str) -> Any:
+def _bce(x: Array, y: Array, weight: object, *, reduction: str) -> Any:
     loss = te.binary_cross_entropy(x, y)
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 
-def _bce_logits(x: Any, y: Any, weight: object, pos_weight: Any, *, reduction: str) -> Any:
+def _bce_logits(x: Array, y: Array, weight: object, pos_weight: Any, *, reduction: str) -> Any:
     if pos_weight is None:
         loss = softplus_of(-x) + (1.0 - y) * x
     else:
@@ -117,18 +117,18 @@ def _bce_logits(x: Any, y: Any, weight: object, pos_weight: Any, *, reduction: s
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 
-def _kl(x: Any, y: Any, *, reduction: str, is_log: bool) -> Any:
+def _kl(x: Array, y: Array, *, reduction: str, is_log: bool) -> Any:
     loss = ew.exp(y) * (y - x) if is_log else te.xlogy(y, y) - y * x
     if reduction == "batchmean":
         return structural.reduce_sum(loss, _all_axes(loss)) / float(max(shape_of(loss)[0], 1))
     return _reduced(loss, reduction)
 
 
-def _soft_margin(x: Any, y: Any, *, reduction: str) -> Any:
+def _soft_margin(x: Array, y: Array, *, reduction: str) -> Any:
     return _reduced(softplus_of(-y * x), reduction)
 
 
-def _poisson(x: Any, y: Any, *, log_input: bool, full: bool, eps: float, reduction: str) -> Any:
+def _poisson(x: Array, y: Array, *, log_input: bool, full: bool, eps: float, reduction: str) -> Any:
     loss = ew.exp(x) - y * x if log_input else x - y * ew.log(x + eps)
     if full:
         inside = ew.where(y > 1, y, 2.0)
@@ -137,7 +137,7 @@ def _poisson(x: Any, y: Any, *, log_input: bool, full: bool, eps: float, reducti
     return _reduced(loss, reduction)
 
 
-def _hinge_embedding(x: Any, y: Any, *, margin: float, reduction: str) -> Any:
+def _hinge_embedding(x: Array, y: Array, *, margin: float, reduction: str) -> Any:
     apart = ew.where(y != 1, te.clamp_min(margin - x, 0.0), 0.0)
     return _reduced(apart + ew.where(y != -1, x, 0.0), reduction)
 
@@ -160,7 +160,7 @@ _HINGE_EMBEDDING = Operation("HingeEmbeddingLoss", _hinge_embedding)
 _MARGIN_RANKING = Operation("MarginRankingLoss", _margin_ranking)
 
 
-def _pair(name: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
+def _pair(name: str, input: Any, target: Tensor) -> tuple[Tensor, Tensor]:
     """Two tensors of one dtype; torch warns where their shapes differ."""
     check_tensor(name, "input", 1, input)
     check_tensor(name, "target", 2, target)
@@ -414,7 +414,7 @@ def margin_ranking_loss(
 # classes -----------------------------------------------------------------------------------------
 
 
-def _picked(x: Any, target: Any, axis: int, is_checked: bool) -> Array | Tensor:
+def _picked(x: Any, target: Array | Tensor, axis: int, is_checked: bool) -> Array | Tensor:
     """Elements of ``x`` at classes along an axis; ``x`` has the axis, ``target`` has not."""
     shape = shape_of(x)
     wide = structural.reshape(target, structural.kept_shape(shape, (axis,)))
@@ -424,15 +424,22 @@ def _picked(x: Any, target: Any, axis: int, is_checked: bool) -> Array | Tensor:
     return structural.reshape(take_along_axis(x, wide, axis), shape_of(target))
 
 
-def _column(weight: Any, ndim: int) -> Any:
+def _column(weight: Any, ndim: int) -> Array:
     """Weights of classes, with axes of extent 1 behind."""
     return structural.reshape(weight, shape_of(weight) + (1,) * (ndim - 1))
 
 
 def _nll(
-    log_p: Any, target: Any, weight: Any, *, axis: int, ignored: int | None, reduction: str,
-    smoothing: float, is_checked: bool,
-) -> Any:  # fmt: skip
+    log_p: Array | Tensor,
+    target: Array | Tensor,
+    weight: Array | None,
+    *,
+    axis: int,
+    ignored: int | None,
+    reduction: str,
+    smoothing: float,
+    is_checked: bool,
+) -> Any:
     """Negative log-likelihood of classes, from logarithms of probabilities."""
     counts = None
     if ignored is not None:
@@ -469,12 +476,14 @@ def _nll(
     return total / structural.reduce_sum(factor, total_axes)
 
 
-def _nll_of_logits(x: Any, target: Any, weight: Any, *, axis: int, **static: Any) -> Array | Tensor:
+def _nll_of_logits(
+    x: Any, target: Any, weight: Array | None, *, axis: int, **static: Any
+) -> Array | Tensor:
     return _nll(log_softmax(x, (axis,)), target, weight, axis=axis, **static)
 
 
 def _soft_cross_entropy(
-    x: Any, target: Any, weight: object, *, axis: int, reduction: str, smoothing: float
+    x: Array, target: Array, weight: object, *, axis: int, reduction: str, smoothing: float
 ) -> Any:
     """Cross entropy with probabilities of classes as targets."""
     shape = shape_of(x)
@@ -533,9 +542,14 @@ def _checked_classes(
 
 
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: bool | None = None,
-    ignore_index: int = -100, reduce: bool | None = None, reduction: str = "mean",
-) -> Tensor:  # fmt: skip
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Negative log-likelihood of classes.
 
     Args:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def _relu(x: Any) -> Any:
 # distances ---------------------------------------------------------------------------------------
 
 
-def _norm(d: Any, order: float) -> Array:
+def _norm(d: Array, order: float) -> Array:
     """The norm along the last axis; its derivative at 0 is 0."""
     last = len(shape_of(d)) - 1
     size = absolute(d)
@@ -105,7 +105,7 @@ def pairwise_distance(
     return _DISTANCE(x1, x2, p=float(p), eps=float(eps), keepdim=bool(keepdim))
 
 
-def _pdist(x: Any, *, p: float) -> Array:
+def _pdist(x: Array, *, p: float) -> Array:
     rows, columns = np.triu_indices(shape_of(x)[0], 1)
     return _norm(x[rows] - x[columns], p)
 
@@ -444,9 +444,15 @@ def _log_sum(*xs: Any) -> Array:
 
 
 def _ctc(
-    log_probs: Any, labels: Any, lengths: Any, counts: Any, may_skip: Any, *, zero_infinity: bool,
+    log_probs: Array,
+    labels: Array,
+    lengths: Array,
+    counts: Array,
+    may_skip: Array,
+    *,
+    zero_infinity: bool,
     reduction: str,
-) -> Array:  # fmt: skip
+) -> Array:
     """``labels`` are ``[n, s]`` with blanks between; ``counts`` the numbers of labels."""
     steps, batch, _ = shape_of(log_probs)
     width = shape_of(labels)[1]
@@ -455,7 +461,7 @@ def _ctc(
     start = ew.where(np.arange(width) < 2, emitted[0], _NEVER)
     never = np.full((batch, 2), _NEVER, log_probs.dtype)
 
-    def step(alpha: Any, now: Any) -> Any:
+    def step(alpha: Array, now: Sequence[Array]) -> Any:
         chance, t = now
         before = movement.concatenate([never[:, :1], alpha[:, :-1]], 1)
         skipped = movement.concatenate([never, alpha[:, :-2]], 1)
@@ -501,7 +507,7 @@ def _rows_of(targets: np.ndarray, counts: np.ndarray) -> np.ndarray:
     return rows
 
 
-def _with_blanks(most: int, blank: int, targets: Any, counts: Any) -> tuple[Any, Any]:
+def _with_blanks(most: int, blank: int, targets: Array, counts: Array) -> tuple[Any, Any]:
     """Labels with blanks between them, and which may follow the label before the blank."""
     batch, width = shape_of(targets)
     most = max(most, 1)
@@ -568,7 +574,12 @@ def ctc_loss(
     found: Any = fixed(functools.partial(_with_blanks, most, blank), rows, counts)
     labels, may_skip = found
     out = _CTC(
-        scores, labels, lengths, counts, may_skip, zero_infinity=bool(zero_infinity),
+        scores,
+        labels,
+        lengths,
+        counts,
+        may_skip,
+        zero_infinity=bool(zero_infinity),
         reduction=reduction,
-    )  # fmt: skip
+    )
     return out.reshape(()) if alone and reduction == "none" else out

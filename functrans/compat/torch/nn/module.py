@@ -12,7 +12,7 @@ import functools
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -218,7 +218,7 @@ class Module(HookRegistration):
             names.update(own.get(table, ()))
         return sorted(name for name in names if not name[0].isdigit())
 
-    def _check_name(self, kind: str, name: Any, table: Mapping[str, Any]) -> None:
+    def _check_name(self, kind: str, name: str, table: Mapping[str, Any]) -> None:
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {type(name).__name__}")
         if "." in name:
@@ -469,7 +469,7 @@ class Module(HookRegistration):
             "Reached a code path in Module.get_extra_state() that should never be called."
         )
 
-    def set_extra_state(self, state: Any) -> None:
+    def set_extra_state(self, state: object) -> None:
         """Take back what ``get_extra_state`` gave.
 
         Raises:
@@ -577,7 +577,7 @@ class Module(HookRegistration):
                     copies,
                 )  # fmt: skip
 
-    def _load_one(self, name: str, own: Any, given: Any, take: bool) -> None:
+    def _load_one(self, name: str, own: Tensor, given: Any, take: bool) -> None:
         if take and isinstance(given, Tensor):
             if name in self._parameters:
                 if not isinstance(given, Parameter):
@@ -592,7 +592,7 @@ class Module(HookRegistration):
 
     # modes and conversions ------------------------------------------------------------------------
 
-    def train(self, mode: bool = True) -> Any:
+    def train(self, mode: bool = True) -> Self:
         """Set training mode here and below.
 
         Raises:
@@ -609,7 +609,7 @@ class Module(HookRegistration):
         """``train(False)``."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set ``requires_grad`` of all parameters."""
         for parameter in self.parameters():
             parameter.requires_grad_(requires_grad)
@@ -631,7 +631,7 @@ class Module(HookRegistration):
         fn(self)
         return self
 
-    def _apply(self, convert: Callable[[Any], Any], recurse: bool = True) -> Any:
+    def _apply(self, convert: Callable[[Any], Any], recurse: bool = True) -> Self:
         """Replace the values of all parameters, their gradients and buffers."""
         if recurse:
             for module in self.children():
@@ -704,11 +704,11 @@ class Module(HookRegistration):
         """
         raise RuntimeError("cuda(): functrans computes on the CPU; remove the call")
 
-    def cpu(self) -> Any:
+    def cpu(self) -> Self:
         """The module itself."""
         return self
 
-    def share_memory(self) -> Any:
+    def share_memory(self) -> Self:
         """The module itself; accepted for torch's sake."""
         return self
 

@@ -195,7 +195,9 @@ def _application(
     return forward
 
 
-def _method(cls: type, name: str, function: Any, signature: inspect.Signature) -> Any:
+def _method(
+    cls: type, name: str, function: Any, signature: inspect.Signature
+) -> Callable[..., Any]:
     """A function as a method, whose signature can be read."""
     function.__module__, function.__name__ = cls.__module__, name
     function.__qualname__ = f"{cls.__qualname__}.{name}"

@@ -54,7 +54,7 @@ _ALPHA = -1.7580993408473766
 
 
 def _alpha_dropped(
-    input: Any, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
+    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
 ) -> Tensor:
     _check_probability(p)
     if not training or p == 0 or not input.numel():
@@ -256,7 +256,7 @@ def embedding_bag(
     return out
 
 
-def _divided(input: Any, offsets: object, has_end: bool) -> tuple[Any, np.ndarray, int]:
+def _divided(input: Tensor, offsets: object, has_end: bool) -> tuple[Any, np.ndarray, int]:
     """Rows, the bag of each, and the number of bags."""
     if len(input.shape) == 2:
         if offsets is not None:

@@ -142,7 +142,7 @@ def _window_places(extent: int, size: int) -> np.ndarray:
     return np.asarray(np.minimum(starts[:, None] + np.arange(widest), stops[:, None] - 1))
 
 
-def _adaptive_max(x: Any, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
+def _adaptive_max(x: Array, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
     n, shape = len(sizes), shape_of(x)
     lead = len(shape) - n
     tables = [_window_places(e, s) for e, s in zip(shape[lead:], sizes, strict=True)]
@@ -176,7 +176,7 @@ _ADAPTIVE_MAX = Operation("AdaptiveMaxPool2D", _adaptive_max)
 
 
 def _adaptive_maxed(
-    n: int, input: Any, output_size: int | Sequence[int], return_indices: bool
+    n: int, input: Tensor, output_size: int | Sequence[int], return_indices: bool
 ) -> Any:
     check_tensor(f"adaptive_max_pool{n}d", "input", 1, input)
     out, places = _ADAPTIVE_MAX(input, sizes=_adaptive_sizes(input, output_size, n))
@@ -328,7 +328,9 @@ def max_unpool3d(
 # norms -------------------------------------------------------------------------------------------
 
 
-def _lp_pool(n: int, input: Any, order: float, window: Any, stride: Any, ceil_mode: bool) -> Any:
+def _lp_pool(
+    n: int, input: Any, order: float, window: object, stride: object, ceil_mode: bool
+) -> Any:
     window = per_axis(window, n)
     pools: Sequence[Any] = (avg_pool1d, avg_pool2d, avg_pool3d)
     mean = pools[n - 1](input.pow(order), window, stride, 0, ceil_mode)
@@ -369,7 +371,7 @@ def lp_pool3d(
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def _response(x: Any, *, size: int, alpha: float, beta: float, k: float) -> Array:
+def _response(x: Array, *, size: int, alpha: float, beta: float, k: float) -> Array:
     shape = shape_of(x)
     squares = structural.reshape(x * x, (*shape[:2], math.prod(shape[2:])))
     squares = padded(squares, [(size // 2, (size - 1) // 2), (0, 0)], 0.0)

@@ -10,7 +10,7 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.autograd.programs import Operation
@@ -23,27 +23,27 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
 
 
-def _product(x: Any, weight: Any, bias: Any) -> Any:
+def _product(x: Array, weight: Any, bias: Array | None) -> Array:
     """``x @ weight.T + bias``."""
     last = len(shape_of(x)) - 1
     out = dot.dot_general(x, weight, ((last,), (1,)), ((), ()))
     return out if bias is None else out + bias
 
 
-def _gates(x: Any, count: int) -> list[Any]:
+def _gates(x: Array, count: int) -> list[Any]:
     axis = len(shape_of(x)) - 1
     size = shape_of(x)[axis] // count
     return [along(x, axis, i * size, (i + 1) * size) for i in range(count)]
 
 
-def _lstm_step(given: Any, h: Any, c: Any, weight: Any) -> tuple[Any, Any]:
+def _lstm_step(given: Array, h: Array, c: Array, weight: Array) -> tuple[Any, Any]:
     """Next state from the product with the input, which has the biases in it."""
     i, f, g, o = _gates(given + _product(h, weight, None), 4)
     c = te.sigmoid(f) * c + te.sigmoid(i) * te.tanh(g)
     return te.sigmoid(o) * te.tanh(c), c
 
 
-def _gru_step(given: Any, h: Any, weight: Any, bias: Any) -> Array:
+def _gru_step(given: Array, h: Array, weight: Array, bias: Array) -> Array:
     r, z, n = _gates(given, 3)
     own_r, own_z, own_n = _gates(_product(h, weight, bias), 3)
     reset, update = te.sigmoid(r + own_r), te.sigmoid(z + own_z)
@@ -55,30 +55,30 @@ def _relu(x: Any) -> Any:
     return ew.where(x <= 0, 0.0, x)
 
 
-def _rnn_step(given: Any, h: Any, weight: Any, is_relu: bool) -> Array:
+def _rnn_step(given: Array, h: Array, weight: Array, is_relu: bool) -> Array:
     pre = given + _product(h, weight, None)
     return _relu(pre) if is_relu else te.tanh(pre)
 
 
-def _sum_of(a: Any, b: Any) -> Any:
+def _sum_of(a: Array, b: Array) -> Array:
     return None if a is None else a + b
 
 
 def _lstm_layer(
-    x: Any,
-    h: Any,
-    c: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any,
-    b_hh: Any,
+    x: Array,
+    h: Array,
+    c: Array,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array,
+    b_hh: Array,
     w_hr: object,
     *,
     reverse: bool,
 ) -> tuple[Any, Any, Any]:
     given = _product(x, w_ih, _sum_of(b_ih, b_hh))
 
-    def step(state: Any, now: Any) -> Any:
+    def step(state: Sequence[Array], now: Array) -> Any:
         h, c = _lstm_step(now, state[0], state[1], w_hh)
         if w_hr is not None:
             h = _product(h, w_hr, None)
@@ -89,11 +89,18 @@ def _lstm_layer(
 
 
 def _gru_layer(
-    x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool
+    x: Array,
+    h: Array | complex,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array,
+    b_hh: Array,
+    *,
+    reverse: bool,
 ) -> tuple[Any, Any]:
     given = _product(x, w_ih, b_ih)
 
-    def step(h: Any, now: Any) -> Any:
+    def step(h: Array, now: Array) -> Any:
         h = _gru_step(now, h, w_hh, b_hh)
         return h, h
 
@@ -102,11 +109,19 @@ def _gru_layer(
 
 
 def _rnn_layer(
-    x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, reverse: bool, is_relu: bool
+    x: Array,
+    h: Array | complex,
+    w_ih: Array,
+    w_hh: Array,
+    b_ih: Array,
+    b_hh: Array,
+    *,
+    reverse: bool,
+    is_relu: bool,
 ) -> tuple[Any, Any]:
     given = _product(x, w_ih, _sum_of(b_ih, b_hh))
 
-    def step(h: Any, now: Any) -> Any:
+    def step(h: Array, now: Array) -> Any:
         h = _rnn_step(now, h, w_hh, is_relu)
         return h, h
 
@@ -115,17 +130,17 @@ def _rnn_layer(
 
 
 def _lstm_cell(
-    x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any
+    x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array
 ) -> tuple[Any, Any]:
     return _lstm_step(_product(x, w_ih, _sum_of(b_ih, b_hh)), h, c, w_hh)
 
 
-def _gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Array:
+def _gru_cell(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
     return _gru_step(_product(x, w_ih, b_ih), h, w_hh, b_hh)
 
 
 def _rnn_cell(
-    x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, is_relu: bool
+    x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array, *, is_relu: bool
 ) -> Array:
     return _rnn_step(_product(x, w_ih, _sum_of(b_ih, b_hh)), h, w_hh, is_relu)
 

@@ -145,7 +145,7 @@ class RNNBase(Module):
         """Extent of each part of the state."""
         return [self.hidden_size]
 
-    def _checked(self, x: Any, states: list[Any] | None) -> tuple[Any, list[Any], bool]:
+    def _checked(self, x: Tensor, states: list[Any] | None) -> tuple[Any, list[Any], bool]:
         """Input ``[t, n, i]``, states ``[layers, n, h]``, and whether there is a batch."""
         ndim = len(x.shape)
         if ndim not in (2, 3):
@@ -189,7 +189,7 @@ class RNNBase(Module):
                 states = [s.reshape((count, 1, s.shape[1])) for s in states]
         return x, states, is_batched
 
-    def _forward(self, x: Any, given: list[Any] | None) -> tuple[Any, list[Any]]:
+    def _forward(self, x: Tensor, given: list[Any] | None) -> tuple[Any, list[Any]]:
         x, states, is_batched = self._checked(x, given)
         finals: list[list[Any]] = [[] for _ in states]
         k = 0
@@ -221,7 +221,7 @@ class RNNBase(Module):
         ]
 
 
-def _swapped(x: Any) -> Tensor:
+def _swapped(x: Tensor) -> Tensor:
     """The first two axes exchanged."""
     return x.transpose(0, 1)
 
@@ -256,7 +256,9 @@ class LSTM(RNNBase):
     def _sizes(self) -> list[int]:
         return [self.proj_size or self.hidden_size, self.hidden_size]
 
-    def _run(self, x: Any, state: list[Any], weights: list[Any], reverse: bool) -> Any:
+    def _run(
+        self, x: Tensor, state: list[Any], weights: list[Any], reverse: bool
+    ) -> tuple[Any, ...]:
         return recurrent.lstm_layer(x, *state, *weights, reverse=reverse)
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
@@ -279,7 +281,9 @@ class GRU(RNNBase):
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__(*args, **kwargs)
 
-    def _run(self, x: Any, state: list[Any], weights: list[Any], reverse: bool) -> Any:
+    def _run(
+        self, x: Any, state: list[Any], weights: list[Any], reverse: bool
+    ) -> tuple[Tensor, ...]:
         return recurrent.gru_layer(x, *state, *weights[:4], reverse=reverse)
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
@@ -319,7 +323,9 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
         self.mode = f"RNN_{nonlinearity.upper()}"
 
-    def _run(self, x: Any, state: list[Any], weights: list[Any], reverse: bool) -> Any:
+    def _run(
+        self, x: Tensor, state: list[Any], weights: list[Any], reverse: bool
+    ) -> tuple[Tensor, ...]:
         return recurrent.rnn_layer(
             x, *state, *weights[:4], reverse=reverse, is_relu=self.nonlinearity == "relu"
         )
@@ -369,7 +375,7 @@ class RNNCellBase(Module):
         get = self._parameters.get
         return get("weight_ih"), get("weight_hh"), get("bias_ih"), get("bias_hh")
 
-    def _start(self, input: Any, states: Any, count: int) -> tuple[Any, list[Any], bool]:
+    def _start(self, input: Tensor, states: Any, count: int) -> tuple[Any, list[Any], bool]:
         ndim = len(input.shape)
         if ndim not in (1, 2):
             raise ValueError(

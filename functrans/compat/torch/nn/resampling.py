@@ -127,7 +127,7 @@ def _matrix(
 
 
 def _resampled(
-    x: Any, *, mode: str, sizes: tuple[int, ...], scales: tuple[float | None, ...], corners: bool,
+    x: Array, *, mode: str, sizes: tuple[int, ...], scales: tuple[float | None, ...], corners: bool,
     antialias: bool,
 ) -> Array:  # fmt: skip
     ndim, n = len(shape_of(x)), len(sizes)
@@ -288,7 +288,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     return _AFFINE(theta, base, space=space)
 
 
-def _affine(theta: Any, base: Any, *, space: tuple[int, ...]) -> Array:
+def _affine(theta: Array, base: Array, *, space: tuple[int, ...]) -> Array:
     # theta[b, i, j] base[p, j] -> [b, i, p]
     product = dot.dot_general(theta, base, ((2,), (1,)), ((), ()))
     batch, n, _ = shape_of(product)
@@ -298,7 +298,7 @@ def _affine(theta: Any, base: Any, *, space: tuple[int, ...]) -> Array:
 _AFFINE = Operation("AffineGridGenerator", _affine)
 
 
-def _unnormalized(x: Any, extent: int, corners: bool) -> Array:
+def _unnormalized(x: Array, extent: int, corners: bool) -> Array:
     if corners:
         return (x + 1.0) * ((extent - 1) / 2)
     return (x + 1.0) * (extent / 2) - 0.5
@@ -316,7 +316,7 @@ def _reflected(x: Any, low: float, high: float) -> Any:
     return ew.where(is_even, rest + low, span - rest + low)
 
 
-def _bounded(x: Any, extent: int, padding: str, corners: bool) -> Array:
+def _bounded(x: Array, extent: int, padding: str, corners: bool) -> Array:
     if padding == "zeros":
         return x
     if padding == "reflection":
@@ -339,7 +339,7 @@ def _picked(flat: Any, places: Sequence[Any], space: tuple[int, ...]) -> Array:
     return ew.where(structural.reshape(inside, (batch, 1, count)), values, 0.0)
 
 
-def _sampled(x: Any, grid: Any, *, mode: str, padding: str, corners: bool) -> Array:
+def _sampled(x: Array, grid: Array, *, mode: str, padding: str, corners: bool) -> Array:
     batch, channels, *rest = shape_of(x)
     space = tuple(rest)
     n = len(space)
@@ -450,7 +450,9 @@ def grid_sample(
 # channels and windows ----------------------------------------------------------------------------
 
 
-def _shuffled(x: Any, *, shape: tuple[int, ...], order: tuple[int, ...], to: Any) -> Array:
+def _shuffled(
+    x: Array, *, shape: tuple[int, ...], order: tuple[int, ...], to: tuple[Any, ...]
+) -> Array:
     apart = structural.reshape(x, shape)
     return structural.reshape(structural.transpose(apart, order), to)
 
@@ -521,7 +523,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 
 def _unfolded(
-    x: Any, *, window: tuple[int, ...], dilation: tuple[int, ...], padding: tuple[int, ...],
+    x: Array, *, window: tuple[int, ...], dilation: tuple[int, ...], padding: tuple[int, ...],
     stride: tuple[int, ...], counts: tuple[int, ...],
 ) -> Array:  # fmt: skip
     x = padded(x, [(p, p) for p in padding], 0.0)
@@ -538,7 +540,7 @@ def _unfolded(
 
 
 def _folded(
-    x: Any, *, size: tuple[int, ...], window: tuple[int, ...], dilation: tuple[int, ...],
+    x: Array, *, size: tuple[int, ...], window: tuple[int, ...], dilation: tuple[int, ...],
     padding: tuple[int, ...], stride: tuple[int, ...], counts: tuple[int, ...],
 ) -> Array:  # fmt: skip
     n, c = shape_of(x)[:2]
@@ -561,7 +563,11 @@ _FOLD = Operation("Col2Im", _folded)
 
 
 def _window_counts(
-    size: Sequence[int], window: Any, dilation: Any, padding: Any, stride: Any
+    size: Sequence[int],
+    window: Sequence[Any],
+    dilation: Sequence[Any],
+    padding: Sequence[Any],
+    stride: Sequence[Any],
 ) -> tuple[int, ...]:
     return tuple(
         (e + 2 * p - d * (k - 1) - 1) // s + 1

@@ -79,7 +79,7 @@ class _TransformerLayer(Module):
             setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
 
-    def _network(self, x: Any) -> Any:
+    def _network(self, x: Tensor) -> Any:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
 
@@ -118,10 +118,10 @@ class TransformerEncoderLayer(_TransformerLayer):
         x = self.norm1(x + self._sa_block(x, *masks))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(self, x: Any, mask: object, padding: object, is_causal: bool) -> Tensor:
+    def _sa_block(self, x: Tensor, mask: object, padding: object, is_causal: bool) -> Tensor:
         return self.dropout1(_attended(self.self_attn, x, x, mask, padding, is_causal))
 
-    def _ff_block(self, x: Any) -> Tensor:
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self._network(x))
 
 
@@ -157,7 +157,14 @@ class TransformerDecoderLayer(_TransformerLayer):
         return self.dropout3(self._network(x))
 
 
-def _attended(attention: Any, x: Any, to: Any, mask: Any, padding: Any, is_causal: bool) -> Tensor:
+def _attended(
+    attention: MultiheadAttention,
+    x: Tensor,
+    to: Tensor,
+    mask: object,
+    padding: Any,
+    is_causal: bool,
+) -> Tensor:
     return attention(
         x, to, to, attn_mask=mask, key_padding_mask=padding, need_weights=False,
         is_causal=is_causal,

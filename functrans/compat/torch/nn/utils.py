@@ -28,7 +28,7 @@ def _gradients(parameters: Any) -> list[Tensor]:
     return [grad for grad in (p.grad for p in given) if grad is not None]
 
 
-def _norm(x: Any, order: float) -> Array:
+def _norm(x: Array, order: float) -> Array:
     size = absolute(x)
     axes = tuple(range(len(shape_of(x))))
     if order == math.inf:
@@ -68,7 +68,7 @@ def get_total_norm(
 
 
 def clip_grads_with_norm_(
-    parameters: Any, max_norm: float, total_norm: Tensor, foreach: object = None
+    parameters: object, max_norm: float, total_norm: Tensor, foreach: object = None
 ) -> None:
     """Multiply gradients so that a norm of ``total_norm`` becomes ``max_norm``, if it is larger."""
     factor = ew.minimum(max_norm / (value_of(total_norm) + 1e-6), 1.0)
@@ -115,7 +115,7 @@ def clip_grad_norm_(
     return total
 
 
-def clip_grad_value_(parameters: Any, clip_value: float, foreach: object = None) -> None:
+def clip_grad_value_(parameters: object, clip_value: float, foreach: object = None) -> None:
     """Hold the elements of gradients between ``-clip_value`` and ``clip_value``."""
     limit = float(clip_value)
     with no_grad():

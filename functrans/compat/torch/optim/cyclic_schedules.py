@@ -233,7 +233,7 @@ class OneCycleLR(LRScheduler):
         return [between(group[low], group[high], share) for group in groups]
 
 
-def _total_steps(total: Any, epochs: Any, steps: Any) -> int:
+def _total_steps(total: object, epochs: object, steps: Any) -> int:
     """The number of steps."""
     if total is None and (epochs is None or steps is None):
         raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")

@@ -60,7 +60,7 @@ class RAdam(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        self, params: Any, lr: object = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
         foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
         differentiable: bool = False,
@@ -122,7 +122,7 @@ class ASGD(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
+        self, params: Any, lr: object = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
         t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None,
         maximize: bool = False, differentiable: bool = False, capturable: bool = False,
     ) -> None:  # fmt: skip
@@ -156,7 +156,7 @@ class ASGD(Optimizer):
             assign("asgd_step_", state["mu"], structural.cast(share, state["mu"].dtype))
 
 
-def _root_mean_square(x: Any) -> Array:
+def _root_mean_square(x: Array) -> Array:
     shape = shape_of(x)
     total = structural.reduce_sum(x * x, tuple(range(len(shape))))
     return ew.sqrt(total / float(max(math.prod(shape), 1)))
@@ -225,7 +225,9 @@ class Adafactor(Optimizer):
             change = change / ew.maximum(_root_mean_square(change) / group["d"], 1.0)
             assign("adafactor_step_", p, value - rate * change)
 
-    def _spread(self, state: dict[str, Any], grad: Any, share: Any, eps: float) -> Any:
+    def _spread(
+        self, state: dict[str, Any], grad: Array, share: Array | complex, eps: float
+    ) -> Any:
         """The mean square of each element, as far as the state tells."""
         shape = shape_of(grad)
         square = grad * grad

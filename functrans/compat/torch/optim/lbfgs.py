@@ -186,7 +186,7 @@ class LBFGS(Optimizer):
     """
 
     def __init__(
-        self, params: Any, lr: Any = 1, max_iter: int = 20, max_eval: int | None = None,
+        self, params: Any, lr: object = 1, max_iter: int = 20, max_eval: int | None = None,
         tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:  # fmt: skip
@@ -206,7 +206,7 @@ class LBFGS(Optimizer):
         ]
         return np.concatenate(parts)
 
-    def _move(self, starts: list[Any], t: float, direction: Any) -> None:
+    def _move(self, starts: list[Any], t: float, direction: Array) -> None:
         """Put the parameters at a step from where they were."""
         offset = 0
         with no_grad():
@@ -253,7 +253,7 @@ class LBFGS(Optimizer):
         if is_flat:
             return
 
-        def at(starts: list[Any], t: float, direction: Any) -> tuple[float, Any]:
+        def at(starts: list[Any], t: float, direction: Array) -> tuple[float, Any]:
             self._move(starts, t, direction)
             with enable_grad():
                 value = _number(closure())
@@ -300,7 +300,7 @@ class LBFGS(Optimizer):
             ):
                 break
 
-    def _direction(self, state: dict[str, Any], grad: Any, size: int) -> Array:
+    def _direction(self, state: dict[str, Any], grad: Array, size: int) -> Array:
         """The quasi-Newton direction; remembers the last step."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)

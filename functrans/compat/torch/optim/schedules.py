@@ -135,7 +135,7 @@ class LRScheduler(Schedule):
 _Factor = Callable[[int], float]
 
 
-def _per_group(optimizer: Optimizer, value: Any, what: str) -> list[Any]:
+def _per_group(optimizer: Optimizer, value: object, what: str) -> list[Any]:
     n = len(optimizer.param_groups)
     if not isinstance(value, (list, tuple)):
         return [value] * n

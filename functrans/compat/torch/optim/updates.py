@@ -85,7 +85,7 @@ def number(x: Any, dtype: DTypeLike | None) -> Any:
     return x
 
 
-def power(base: Any, exponent: Any) -> Any:
+def power(base: Any, exponent: object) -> Any:
     """A power of numbers."""
     return ew.power(base, exponent) if isinstance(exponent, Tracer) else base**exponent
 

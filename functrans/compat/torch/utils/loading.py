@@ -264,7 +264,9 @@ def _check_workers(workers: int, timeout: float, prefetch: Any, persistent: bool
         raise ValueError("persistent_workers option needs num_workers > 0")
 
 
-def _check_iterable(shuffle: object, sampler: Any, batch_sampler: Any) -> None:
+def _check_iterable(
+    shuffle: object, sampler: list[int] | None, batch_sampler: list[int] | None
+) -> None:
     """Refuse an order of a dataset that has no indices."""
     if shuffle:
         raise ValueError(
