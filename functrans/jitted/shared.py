@@ -535,7 +535,8 @@ def _function(value: FunctionType) -> Parts:
         return _of_library(value)
     code = value.__code__
     reads = _reads(code)
-    is_usual = type(own) is dict and value.__builtins__ is vars(builtins)
+    given = value.__builtins__  # type: ignore[attr-defined,unused-ignore]  # no cache of mypy has it
+    is_usual = type(own) is dict and given is vars(builtins)
     if reads is None or not is_usual:
         raise UnknownError
     free = dict(zip(code.co_freevars, value.__closure__ or (), strict=True))
