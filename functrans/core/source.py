@@ -172,7 +172,7 @@ def defined_at(fun: Any) -> str:
 _EVALUATION = frozenset(
     {
         "functrans.primitives.elementwise", "functrans.primitives.family",
-        "functrans.core.dispatch",
+        "functrans.core.boundary", "functrans.core.dispatch",
         "functrans.passes.recording", "functrans.passes.pushing", "functrans.debugging.watched",
     }
 )  # fmt: skip

@@ -46,6 +46,7 @@ CASES: list[tuple[str, Callable[..., Any], Any]] = [
     ("repeat", lambda m: fnp.repeat(ROWS, m[:2] * 2, 0, total_repeat_length=3),
      [[0, 1, 2], [0, 1, 2], [3, 4, 5]]),
     ("unique", lambda m: fnp.unique(np.where(m, X, 0), size=2), [0, 1]),
+    ("union1d", lambda m: fnp.union1d(np.where(m, X, 0), [-1, 0], size=3), [-1, 0, 1]),
     ("unique", lambda m: fnp.unique(np.where(m, X, 0), size=6, fill_value=-1),
      [0, 1, 3, NAN, -1, -1]),
     ("unique", lambda m: fnp.unique(np.where(m, X, 0), True, True, True, size=5)[1],
