@@ -86,8 +86,7 @@ def set_num_threads(count: int) -> None:
     number = int(count.__index__())
     if not 1 <= number < 2**31:
         raise ValueError(f"set_num_threads: expected a positive number of threads, got {number}")
-    with _lock:
-        _count.value = number
+    limit_num_threads(number)
     try:
         import threadpoolctl  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an option
     except ImportError:

@@ -348,13 +348,7 @@ def linearize_jaxpr(jaxpr: Jaxpr, needs: Flags, instantiate: Flags | bool = Fals
                 return given[value._var]
             return value
 
-        copies: dict[Node, Node] = {}
-        for node in ordered:
-            parents = tuple(None if p is None else copies.get(p, p) for p in node.parents)
-            copies[node] = Node(
-                node.primitive, node.params, map_saved(node.saved, fill), parents, node.shape,
-                node.dtype, node.source,
-            )  # fmt: skip
+        copies = with_saved(ordered, lambda node: map_saved(node.saved, fill))
         pairs = [
             (copies[node], tangent)
             for node, tangent in zip(input_nodes, args[k:], strict=True)
@@ -390,6 +384,17 @@ def _without_idle_residuals(primal: Jaxpr, linear: Jaxpr, k: int, out_nonzero: F
         linear = permute(linear, [*kept, *range(k, len(linear.invars))])
         primal = permute(primal, None, [*range(n_outs), *(n_outs + i for i in kept)])
     return Linearized(simplify(primal), linear, len(kept), out_nonzero)
+
+
+def with_saved(nodes: Sequence[Node], saved: Callable[[Node], Any]) -> dict[Node, Node]:
+    """Copies of nodes, in order of creation, that keep something else."""
+    copies: dict[Node, Node] = {}
+    for node in nodes:
+        parents = tuple([None if p is None else copies.get(p, p) for p in node.parents])
+        copies[node] = Node(
+            node.primitive, node.params, saved(node), parents, node.shape, node.dtype, node.source
+        )
+    return copies
 
 
 def map_saved(saved: object, function: Callable[[Any], Any]) -> Any:

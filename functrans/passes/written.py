@@ -53,7 +53,7 @@ class WritingTrace(RecordingTrace):
 
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Evaluate an elementwise operation, record and write it."""
-        values = list(map(self._place, operands))
+        values = self._operands(operands)
         out = super().elementwise(primitive, operands)
         self._write(primitive, values, {}, (out,))
         return out
@@ -62,20 +62,26 @@ class WritingTrace(RecordingTrace):
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
     ) -> tuple[Any, ...]:
         """Evaluate an operation, record and write it."""
-        values = list(map(self._place, operands))
+        values = self._operands(operands)
         outs = super().process(primitive, operands, params)
         if primitive.elementwise is None or params:
             self._write(primitive, values, params, outs)
         return outs
 
     def _place(self, x: Any) -> Any:
-        """What an operand is now: tracers get other values where they are written to.
+        """What a tracer stands for now, since it gets another value where it is written to.
 
         Its node, since other operands, from which no derivative comes, may have the same value.
         """
         if type(x) is not RecordingTracer or x._trace is not self:
-            return self.keep(x)
+            return x
         return x._value if x._node is None else x._node
+
+    def _operands(self, operands: Sequence[Any]) -> list[Any]:
+        places = map(self._place, operands)
+        return [
+            self.keep(x) if place is x else place for place, x in zip(places, operands, strict=True)
+        ]
 
     def _write(
         self,
@@ -85,11 +91,9 @@ class WritingTrace(RecordingTrace):
         outs: Sequence[Any],
     ) -> None:
         origin = replayed.get() or (capture(), name_scope.get())
-        results = [
-            x if type(x) is not RecordingTracer else x._value if x._node is None else x._node
-            for x in outs
-        ]
-        self.written.append(Written(primitive, values, params, results, origin))
+        self.written.append(
+            Written(primitive, values, params, list(map(self._place, outs)), origin)
+        )
 
     def again(self, inputs: Sequence[Any], outs: Sequence[Any], others: Sequence[Any]) -> list[Any]:
         """The results of what was written for other inputs.

@@ -34,7 +34,16 @@ from functrans.core.source import here
 from functrans.errors import NonDifferentiableError, ShapeError, UnsupportedOperationError
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import Node, ordered_nodes
-from functrans.passes.programs import hoist, intern, map_saved, permute, prune_jaxpr, select, spread
+from functrans.passes.programs import (
+    hoist,
+    intern,
+    map_saved,
+    permute,
+    prune_jaxpr,
+    select,
+    spread,
+    with_saved,
+)
 from functrans.passes.pullback import pull_back, transpose_linear
 from functrans.passes.pushforward import push_forward
 from functrans.passes.simplify import simplify
@@ -97,13 +106,7 @@ class _Recorded:
 
         def exchanged(others: Sequence[Any]) -> _Recorded:
             given = dict(zip(found, others, strict=True))
-            copies: dict[Node, Node] = {}
-            for node in nodes:
-                copies[node] = Node(
-                    node.primitive, node.params, _map_values(node, lambda x: given[key_of(x)]),
-                    tuple([None if p is None else copies[p] for p in node.parents]),
-                    node.shape, node.dtype, node.source,
-                )  # fmt: skip
+            copies = with_saved(nodes, lambda node: _map_values(node, lambda x: given[key_of(x)]))
 
             def copied(own: Sequence[Node | None]) -> list[Node | None]:
                 return [node if node is None else copies.get(node, node) for node in own]
