@@ -28,7 +28,7 @@ jaxpr
 dispatch
 values
 arguments ownership
-calling transformed
+calling hidden_state transformed
 """,
     "ir": """
 encoding parameters printing
@@ -125,7 +125,7 @@ costs
 pages
 """,
     "jitted": """
-captured direct explanations guards hidden_state named_arguments signatures
+captured direct explanations guards named_arguments signatures
 lowered shared steps
 imperative
 specialize

@@ -11,6 +11,7 @@ Layer: ``control``.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,6 +38,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
+from functrans.core.hidden_state import Draws
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here
 from functrans.core.state import current_config
@@ -91,6 +93,7 @@ def _stage_loop(
     label = f"{who}: {name_of(fun)}"
     leaves = list(carry)
     n = len(leaves)
+    draws = Draws(fun, once=True)
     for _ in range(_MAX_ATTEMPTS):
         avals: list[Any] = [aval_of(leaf) for leaf in leaves]
         body = stage_body(label, fun, treedef, [*avals, *x_avals], [*carry_paths, *x_paths], finish)
@@ -109,6 +112,7 @@ def _stage_loop(
                 )
             wanted[i] = joined
         if wanted == avals:
+            draws.tell(label, "round")
             results = [*avals, *body.out_avals[n:]]
             return body, cast_results(body.jaxpr, results), leaves
         leaves = [
@@ -265,7 +269,8 @@ def map(f: Callable[..., R], xs: Any, *, batch_size: int | None = None) -> R:  #
     """
     f = traced_form("map", f)
     if batch_size is None:
-        return scan(lambda _, x: ((), f(x)), (), xs)[1]
+        step = functools.update_wrapper(lambda _, x: ((), f(x)), f, (), ())
+        return scan(step, (), xs)[1]
     entries = tree.fold_float0(xs, _entry_shape)
     leaves, treedef, paths = flatten_operands("map", (entries,), "xs")
     n = _scan_length(xs, None)
@@ -482,6 +487,7 @@ def fori_loop(
 
         dtype = np.result_type(*(aval_of(bound).dtype for bound in bounds))
         start, stop = (bind(cast_p, bound, dtype=dtype)[0] for bound in bounds)
+        functools.update_wrapper(step, body_fun, (), ())
         step.__name__ = name_of(body_fun)
         return while_loop(
             lambda state: state[0] < state[1], step, (start, stop, init_val), checkpoint=checkpoint
@@ -491,6 +497,7 @@ def fori_loop(
         i, value = state
         return (i + 1, check(body_fun(i, value))), None
 
+    functools.update_wrapper(body, body_fun, (), ())
     body.__name__ = name_of(body_fun)
     length = max(int(bounds[1]) - int(bounds[0]), 0)
     (_, final), _ = scan(

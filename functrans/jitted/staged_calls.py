@@ -20,6 +20,7 @@ from functrans.control.inline import inline_calls
 from functrans.control.native import Runs, jit_p, runs_of
 from functrans.core.arguments import result_leaf
 from functrans.core.dispatch import aval_of
+from functrans.core.hidden_state import Draws
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import current_config, open_traces
 from functrans.core.structs import ShapeDtypeStruct
@@ -27,7 +28,6 @@ from functrans.core.values import Array
 from functrans.jitted.captured import in_order, prepare_to_compile
 from functrans.jitted.explanations import Origin, origin
 from functrans.jitted.guards import StagedPath, of_one_path, stage_path
-from functrans.jitted.hidden_state import global_generator, warn_of_draws
 from functrans.jitted.signatures import Signature, axes_around
 from functrans.jitted.specialize import Path, facts_of
 from functrans.passes.layouts import plain_value
@@ -92,10 +92,10 @@ def closed_program(
             path, out_treedef = _path_program(signature, args, kwargs, values)
             return of_one_path(path), out_treedef
     flat, structure = _flat(signature, args, kwargs, treedef)
-    generator = global_generator()
+    draws = Draws(signature.fun)
     label, paths = signature.label, signature.paths(args, kwargs)
     jaxpr = stage(flat, avals, label, name=signature.name, arg_names=paths)
-    warn_of_draws(label, generator)
+    draws.tell(label, "call")
     return simplify(inline_calls(jaxpr, jit_p)), structure[0]
 
 
@@ -115,11 +115,11 @@ def _path_program(
     """The simplified program of the path of a call, with guards, and its structure."""
     leaves, treedef, _ = signature.split(args, kwargs)
     flat, structure = _flat(signature, args, kwargs, treedef)
-    generator = global_generator()
+    draws = Draws(signature.fun)
     avals = list(map(aval_of, signature.canonical(leaves, args, kwargs)))
     label, paths = signature.label, signature.paths(args, kwargs)
     staged = stage_path(flat, avals, values, label, name=signature.name, arg_names=paths)
-    warn_of_draws(label, generator)
+    draws.tell(label, "call")
     return replace(staged, jaxpr=simplify(inline_calls(staged.jaxpr, jit_p))), structure[0]
 
 

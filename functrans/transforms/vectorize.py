@@ -21,6 +21,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.boundary import at_user
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, shape_of
+from functrans.core.hidden_state import Draws
 from functrans.core.ownership import own_arrays
 from functrans.core.source import here
 from functrans.core.state import current_config
@@ -133,6 +134,7 @@ def vmap(
             shape = shape_of(values[i])
             aval = aval_of(values[i])
             avals.append(ShapedArray(shape[:axis] + shape[axis + 1 :], aval.dtype))
+        draws = Draws(fun, once=True)
         try:
             jaxpr = stage(
                 flat,
@@ -158,6 +160,7 @@ def vmap(
                 part = vmap(fun, in_axes, 0, None, len(group), chunk_size)
                 parts.append(tree.flatten(part(*own_args, **own_kwargs)))
             return joined_paths(label, groups, parts, out_axes, size)
+        draws.tell(label, "lane")
         (out_treedef,) = structure
         arrays = [values[i] for i in mapped]
         step = size if chunk_size is None else chunk_size
