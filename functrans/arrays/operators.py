@@ -46,8 +46,8 @@ from functrans.core.dispatch import (
     shape_of,
 )
 from functrans.core.primitive import Primitive
-from functrans.core.source import attribute, here, resolve
-from functrans.core.state import open_traces
+from functrans.core.source import attribute, here, is_internal, resolve
+from functrans.core.state import open_traces, rebinds
 from functrans.errors import AliasedWriteError, ConcretizationError, UnsupportedOperationError
 from functrans.passes.layouts import laid_out, plain_value
 from functrans.passes.recording import RecordingTracer
@@ -354,10 +354,19 @@ def _is_number(x: Tracer) -> bool:
     return not x.shape and x._alias is None
 
 
+def is_rebinding(frame: FrameType) -> bool:
+    """Whether what the code of a frame says to be done in place makes another array.
+
+    Not where that code belongs to a library written for NumPy.
+    """
+    return rebinds.get() and not is_internal(frame.f_code.co_filename)
+
+
 def _iadd(primitive: Primitive) -> Callable[..., Any]:
     """The augmented assignment of a primitive: a write into the array, in its own dtype.
 
     A number is another one then, as in Python and of NumPy's scalars: no other name of it changes.
+    So is an array in code for libraries whose arrays are never written to.
     """
 
     def method(self: Any, other: Any) -> Any:
@@ -366,7 +375,7 @@ def _iadd(primitive: Primitive) -> Callable[..., Any]:
             if other is NotImplemented:
                 return NotImplemented
         result = elementwise(primitive, self, other)
-        if _is_number(self):
+        if _is_number(self) or is_rebinding(sys._getframe(1)):
             return result
         write(self, result, primitive.name)
         return self
@@ -486,7 +495,7 @@ def length(x: Any) -> int:
 def _imatmul(self: Any, other: Any) -> Any:
     """``self @= other``, in place."""
     result = _matmul(self, other)
-    if result is NotImplemented:
+    if result is NotImplemented or is_rebinding(sys._getframe(1)):
         return result
     if len(shape_of(self)) < 2 or len(shape_of(other)) < 2:
         raise ValueError(

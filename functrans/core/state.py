@@ -1,8 +1,8 @@
 """The whole global state of functrans: a short declared list of context variables.
 
-Here: the stack of open traces, the configuration, the name scope and the axis being batched. All
-are ``ContextVar`` objects, so that threads and asyncio tasks do not disturb each other. Not here:
-caches (they belong to the object they serve).
+Here: the stack of open traces, the configuration, the name scope, the axis being batched, and
+whether in-place operators rebind. All are ``ContextVar`` objects, so that threads and asyncio tasks
+do not disturb each other. Not here: caches (they belong to the object they serve).
 
 Layer: ``core`` (imports nothing from functrans).
 """
@@ -39,6 +39,8 @@ open_traces: ContextVar[tuple[Any, ...]] = ContextVar("functrans_open_traces", d
 current_config: ContextVar[Config] = ContextVar("functrans_config", default=Config())  # noqa: B039  # frozen
 batch_axis: ContextVar[str | None] = ContextVar("functrans_batch_axis", default=None)
 name_scope: ContextVar[str] = ContextVar("functrans_name_scope", default="")
+rebinds: ContextVar[bool] = ContextVar("functrans_rebinds", default=False)
+"""Whether the user's ``x += y`` makes another array, as where arrays are never written to."""
 replayed: ContextVar[tuple[Any, str] | None] = ContextVar("functrans_replayed", default=None)
 """Source and name scope of the equation that a pass applies again, under another trace."""
 

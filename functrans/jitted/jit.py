@@ -33,7 +33,7 @@ from functrans.core.caching import Living, Recent
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer, innermost_staging
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.state import Config, config, current_config, open_traces
+from functrans.core.state import Config, config, current_config, open_traces, rebinds
 from functrans.core.transformed import Wrapper, by_name
 from functrans.core.values import Array, Instance, P, Q, R
 from functrans.jitted import shared
@@ -162,6 +162,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
             static,
             tuple(keys),
             None if settings is DEFAULT_CONFIG else unwatched(settings),
+            rebinds.get(),
             axes,
         )
         if self._specialize or settings.specialize:

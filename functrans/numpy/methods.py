@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.arrays.indexing import index_value
-from functrans.arrays.operators import assign, is_plain_code, nested_elements, write
+from functrans.arrays.operators import (
+    assign,
+    is_plain_code,
+    is_rebinding,
+    nested_elements,
+    write,
+)
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.values import Array
@@ -198,9 +204,13 @@ def _sort(
     order: Any = None,
     *,
     stable: Any = None,
-) -> None:
-    """Sort along an axis in place."""
-    assign(self, sorting.sort.traced(self, axis, kind, order, stable=stable))  # type: ignore[attr-defined]  # set by implements
+) -> Array | None:
+    """Sort along an axis in place; where arrays are not written to, the sorted array."""
+    result: Array = sorting.sort.traced(self, axis, kind, order, stable=stable)  # type: ignore[attr-defined]  # set by implements
+    if is_rebinding(sys._getframe(1)):
+        return result
+    assign(self, result)
+    return None
 
 
 def _partition(

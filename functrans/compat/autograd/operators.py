@@ -15,14 +15,39 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from functrans import numpy as fnp
+from functrans import pytrees
 from functrans.compat.autograd.spaces import vspace
 from functrans.control.checkpoint import checkpoint as checkpoint
 from functrans.core.arguments import name_of
-from functrans.core.values import Array
+from functrans.core.boundary import shorten
+from functrans.core.state import rebinds
+from functrans.core.values import Array, R
 from functrans.transforms.forward import jvp
 from functrans.transforms.jacobian import jacrev
 from functrans.transforms.reverse import vjp
+
+
+def called(function: Callable[..., R], *args: Any, **options: Any) -> R:
+    """Call a function of functrans for code written for autograd.
+
+    Boxes have no in-place operators there: ``x += y`` makes another one.
+    """
+    token = rebinds.set(True)
+    try:
+        return function(*args, **options)
+    except Exception as error:
+        shorten(error)
+        raise
+    finally:
+        rebinds.reset(token)
+
+
+def _given(value: Any) -> Any:
+    """A result in which numbers of NumPy's stand for arrays without axes."""
+    return pytrees.map(lambda x: x[()] if type(x) is np.ndarray and not x.ndim else x, value)
 
 
 def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +82,7 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
 
             unary.__name__ = name_of(fun)
             x = args[argnum] if isinstance(argnum, int) else tuple([args[k] for k in places])
-            return operator(unary, x, *options, **named)
+            return _given(called(operator, unary, x, *options, **named))
 
         of_fun.__name__ = f"{operator.__name__}_of_{name_of(fun)}_wrt_argnum_{argnum}"
         of_fun.__doc__ = (
@@ -71,13 +96,13 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
 
 def pulled(fun: Callable[..., Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
     """The pullback of a function of one argument, and its value."""
-    value, pull = vjp(fun, x)
-    return lambda g: pull(g)[0], value
+    value, pull = called(vjp, fun, x)
+    return lambda g: _given(called(pull, g)[0]), _given(value)
 
 
 def pushed(fun: Callable[..., Any], x: Any) -> Callable[[Any], Any]:
     """The pushforward of a function of one argument: tangent to value and tangent."""
-    return lambda v: jvp(fun, (x,), (v,))
+    return lambda v: _given(called(jvp, fun, (x,), (v,)))
 
 
 @unary_to_nary
@@ -239,7 +264,7 @@ vector_jacobian_product = tensor_jacobian_product
 @unary_to_nary
 def make_jvp_reversemode(fun: Callable[..., Any], x: Any) -> Callable[[Any], Any]:
     """Returns a function which gives the tangent alone."""
-    return lambda v: jvp(fun, (x,), (v,))[1]
+    return lambda v: pushed(fun, x)(v)[1]
 
 
 def _half_square(x: Array) -> Array:
@@ -255,7 +280,7 @@ def make_ggnvp(
     def make(f: Callable[..., Any], x: Array) -> Callable[[Any], Any]:
         pull, value = pulled(f, x)
         curve, _ = pulled(grad(g), value)
-        return lambda v: pull(curve(jvp(f, (x,), (v,))[1]))
+        return lambda v: pull(curve(pushed(f, x)(v)[1]))
 
     return make(f, f_argnum)
 

@@ -21,7 +21,7 @@ from functrans.control.custom_rules import custom_jvp, custom_vjp
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, dtype_of
 from functrans.core.values import Array, Operand
-from functrans.numpy.common import value_of
+from functrans.numpy.common import is_known, value_of
 from functrans.passes.pushing import PushingTracer
 
 
@@ -35,14 +35,21 @@ def getval(x: Any) -> Any:
     return value_of(x)
 
 
+def _like(x: Any) -> Any:
+    """A plain value of the type of what a traced one stands for."""
+    if not isbox(x):
+        return x
+    return getval(x) if is_known(x) else np.broadcast_to(np.zeros((), x.dtype), x.shape)[()]
+
+
 def type_of(x: Any) -> type:
-    """The type, of a traced value that of an array."""
-    return np.ndarray if isinstance(x, Tracer) else type(x)
+    """The type of the plain value behind a traced one."""
+    return type(_like(x))
 
 
 def is_instance(x: Any, classes: Any) -> bool:
-    """``isinstance``, which takes a traced value for an array."""
-    return isinstance(x, classes) or (isbox(x) and issubclass(np.ndarray, classes))
+    """``isinstance`` of the plain value behind a traced one."""
+    return isinstance(_like(x), classes)
 
 
 def notrace_primitive(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,7 +1,7 @@
-"""``Array``: NumPy's arrays with what JAX's have beside it, for results outside of transforms.
+"""``Array``: NumPy's arrays with what JAX's have beside it, and the boundary that gives them.
 
-Under a trace results are left as they are: there, traced values and the arrays that traced
-functions make have ``at`` of their own.
+All that functions of ``compat.jax`` return goes through ``called``, and so does what the functions
+that they return give.
 
 Layer: ``compat``.
 """
@@ -9,16 +9,28 @@ Layer: ``compat``.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from functrans import pytrees
-from functrans.core.state import open_traces
+from functrans import tree
+from functrans.compat.jax.values import CPU
+from functrans.control import custom_rules
+from functrans.core.boundary import shorten
+from functrans.core.calling import call_traced
+from functrans.core.dispatch import Tracer
+from functrans.core.source import is_own
+from functrans.core.state import rebinds
+from functrans.core.transformed import Wrapper
+from functrans.core.values import P, R
+from functrans.jitted.lowered import Lowered
 from functrans.numpy.at import At
 from functrans.numpy.dispatch import has_tracer
+from functrans.transforms.linear_functions import LinearFunction
+from functrans.tree import Partial
 
 
 class Array(np.ndarray):
@@ -39,11 +51,19 @@ class Array(np.ndarray):
         """``self[index]``; integers of the index may be traced."""
         if has_tracer((index,)):
             return At(np.asarray(self))[index].get(mode="clip")
-        return super().__getitem__(index)
+        return given(super().__getitem__(index))
 
     def block_until_ready(self) -> Array:
         """The array itself."""
         return self
+
+    def devices(self) -> set[Any]:
+        """Where it lies."""
+        return {CPU}
+
+    def sort(self, *args: Any, **options: Any) -> Any:
+        """A sorted copy."""
+        return given(np.sort(np.asarray(self), *args, **options))
 
     def __round__(self, ndigits: int | None = None) -> Any:
         """Of an array without axes, as of a number."""
@@ -57,13 +77,29 @@ def _reducing(name: str) -> Callable[..., Any]:
     def method(self: Array, *args: object, **options: object) -> Any:
         if options.get("where", 0) is None:
             del options["where"]
-        return plain(self, *args, **options)
+        return given(plain(self, *args, **options))
 
     return method
 
 
-for _name in ("all", "any", "max", "mean", "min", "prod", "std", "sum", "var"):
+for _name in (
+    "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "compress", "diagonal",
+    "dot", "max", "mean", "min", "nonzero", "prod", "repeat", "searchsorted", "std", "sum",
+    "take", "trace", "var",
+):  # fmt: skip
     setattr(Array, _name, _reducing(_name))
+
+
+def _rebinding(operate: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """The augmented assignment of an operator: another array, as JAX's are not written to."""
+    return lambda self, other: operate(self, other)
+
+
+for _name in (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor",
+    "lshift", "rshift",
+):  # fmt: skip
+    setattr(Array, f"__i{_name.rstrip('_')}__", _rebinding(getattr(operator, _name)))
 
 
 class _Places(At):
@@ -81,7 +117,7 @@ class _Place:
 
     __slots__ = ("_place",)
 
-    def __init__(self, place: Any) -> None:
+    def __init__(self, place: object) -> None:
         self._place = place
 
     def __getattr__(self, name: str) -> Any:
@@ -89,15 +125,61 @@ class _Place:
         return giving(getattr(self._place, name))
 
 
-def _viewed(leaf: Any) -> Any:
-    if type(leaf) is np.ndarray or isinstance(leaf, (np.number, np.bool_)):
-        return np.asarray(leaf).view(Array)
-    return leaf
+# the boundary -------------------------------------------------------------------------------------
 
 
 def given(value: Any) -> Any:
-    """A result with ``Array`` in place of NumPy's arrays and numbers, unless a trace is open."""
-    return value if open_traces.get() else pytrees.map(_viewed, value)
+    """A result as code written for JAX knows it.
+
+    NumPy's arrays and numbers are ``Array``, and functions that functrans made give such in turn.
+    """
+    if type(value) is np.ndarray:
+        return value.view(Array)
+    if isinstance(value, (Tracer, Array)):
+        return value
+    return tree.map(_given_leaf, value, is_leaf=_is_function)
+
+
+def _given_leaf(leaf: Any) -> Any:
+    if type(leaf) is np.ndarray or isinstance(leaf, (np.number, np.bool_)):
+        return np.asarray(leaf).view(Array)
+    if isinstance(leaf, Lowered) or _is_function(leaf):
+        return Linear(leaf) if isinstance(leaf, LinearFunction) else Given(leaf)
+    if isinstance(leaf, dict):  # of a class that is no container, as results of SciPy's are
+        return type(leaf)({name: given(value) for name, value in leaf.items()})
+    return leaf
+
+
+def _is_function(value: Any) -> bool:
+    """Whether a value is a function that functrans made."""
+    if not callable(value) or isinstance(value, (type, Given)):
+        return False
+    function = value.func if type(value) is functools.partial else value
+    code = getattr(function, "__code__", None)
+    if code is not None:
+        return is_own(code.co_filename)
+    return type(function).__module__.startswith("functrans.") and not isinstance(value, Partial)
+
+
+def _apart(result: Any, args: tuple[Any, ...]) -> Any:
+    """A result that shares no memory with NumPy's arrays among the arguments, which may change."""
+    if type(result) is np.ndarray:
+        for arg in args:
+            if type(arg) is np.ndarray and np.may_share_memory(arg, result):
+                return result.copy()
+    return result
+
+
+def called(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function of functrans for code written for JAX."""
+    token = rebinds.set(True)
+    try:
+        return given(_apart(function(*args, **kwargs), args))
+    except Exception as error:
+        shorten(error)
+        raise
+    finally:
+        rebinds.reset(token)
 
 
 def giving(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,13 +187,13 @@ def giving(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
-        return given(function(*args, **kwargs))
+        return called(function, args, kwargs)
 
     return call
 
 
-class Transformed:
-    """A transformed function whose results are ``given``; all else is its own."""
+class Given(Wrapper):
+    """A function that functrans made, whose results are ``given``; all else is its own."""
 
     def __init__(self, function: Any) -> None:
         functools.update_wrapper(self, function, updated=())
@@ -119,48 +201,91 @@ class Transformed:
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """As the function."""
-        return given(self._function(*args, **kwargs))
+        return called(self._function, args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """As of the function."""
-        return getattr(self.__dict__["_function"], name)
+        """As of the function, whose methods give such results, too."""
+        if name == "_function":  # while it is unpickled
+            raise AttributeError(name)
+        found = getattr(self._function, name)
+        return giving(found) if isinstance(found, MethodType) else found
 
-    def __get__(self, instance: Any, owner: object = None) -> Any:
+    def __get__(self, instance: object, owner: object = None) -> Any:
         """As a method."""
         return self if instance is None else MethodType(self, instance)
 
+    def parts(self) -> tuple[Any, ...]:
+        """The function."""
+        return (self._function,)
 
-def transforming(transform: Callable[..., Any]) -> Callable[..., Any]:
-    """A transform that gives functions whose results are ``given``, or a decorator."""
+    def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> Given:
+        """The same of another function."""
+        return type(self)(*parts())
 
-    @functools.wraps(transform)
-    def call(*args: object, **kwargs: object) -> Any:
-        result = transform(*args, **kwargs)
-        return (
-            transforming(result) if isinstance(result, functools.partial) else Transformed(result)
-        )
-
-    return call
+    def __repr__(self) -> str:
+        return repr(self._function)
 
 
-_TRANSFORMS = frozenset(
-    {
-        "jax.checkpoint", "jax.grad", "jax.hessian", "jax.jacfwd", "jax.jacobian", "jax.jacrev",
-        "jax.jit", "jax.remat", "jax.value_and_grad", "jax.vmap",
-    }
+class Linear(Given):
+    """A linear function, which is a container of the arrays that it keeps."""
+
+
+tree.register_pytree_node(
+    Linear, lambda linear: ((linear._function,), None), lambda _, parts: Linear(*parts)
+)
+
+
+class Taking(Wrapper):
+    """A user's function whose arguments are ``given``, outside of traces, too."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self._function = function
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """As the function."""
+        return call_traced(self._function, *given(args), **given(kwargs))
+
+    parts, with_parts = Given.parts, Given.with_parts
+
+
+class custom_jvp(custom_rules.custom_jvp[P, R]):  # noqa: N801  # JAX's name
+    """``functrans.custom_jvp`` for functions of ``Array``."""
+
+    def __init__(self, fun: Callable[P, R], *args: Any, **options: Any) -> None:
+        super().__init__(Taking(fun), *args, **options)
+
+    __call__ = giving(custom_rules.custom_jvp.__call__)
+
+    def _rules(self) -> tuple[Callable[..., Any], ...]:
+        return tuple(map(Taking, super()._rules()))
+
+
+class custom_vjp(custom_rules.custom_vjp[P, R]):  # noqa: N801  # JAX's name
+    """``functrans.custom_vjp`` for functions of ``Array``."""
+
+    def __init__(self, fun: Callable[P, R], *args: Any, **options: Any) -> None:
+        super().__init__(Taking(fun), *args, **options)
+
+    __call__ = giving(custom_rules.custom_vjp.__call__)
+
+    def _rules(self) -> tuple[Callable[..., Any], ...]:
+        return tuple(map(Taking, super()._rules()))
+
+
+_AS_THEY_ARE = (
+    "jax.config", "jax.debug.", "jax.device_get", "jax.disable_jit", "jax.dtypes.", "jax.errors.",
+    "jax.tree.", "jax.tree_", "jax.typing.",
 )  # fmt: skip
-_FUNCTIONS = frozenset({"jax.device_put", "jax.jvp", "jax.linearize", "jax.vjp"})
-_OF_ARRAYS = (
-    "jax.flatten_util.", "jax.lax.", "jax.nn.", "jax.numpy.", "jax.ops.", "jax.random.",
-    "jax.scipy.",
-)  # fmt: skip
+"""Names that are not of functions of arrays."""
 
 
 def adapted(name: str, value: Any) -> Any:
-    """What is offered for a name: functions of arrays give ``Array``."""
-    if name in _TRANSFORMS:
-        return transforming(value)
-    is_function = isinstance(value, (FunctionType, MethodType))
-    if name in _FUNCTIONS or (is_function and name.startswith(_OF_ARRAYS)):
-        return giving(value)
-    return value
+    """What is offered for a name: functions give ``Array``, and functions that do."""
+    is_function = isinstance(value, (FunctionType, MethodType)) or name == "jax.numpy.vectorize"
+    if not is_function or name.startswith(_AS_THEY_ARE):
+        return value
+    function = giving(value)
+    place, _, function.__qualname__ = name.rpartition(".")
+    function.__module__ = f"functrans.compat.{place}"
+    return function

@@ -6,6 +6,7 @@ Layer: ``compat``.
 from __future__ import annotations
 
 _VALUES = "functrans.compat.jax.values"
+_ARRAYS = "functrans.compat.jax.arrays"
 _DISTRIBUTIONS = (
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
     "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "multinomial", "multivariate_normal",
@@ -27,9 +28,10 @@ _TREE_UTIL = (
 
 TABLE: dict[str, tuple[str, ...]] = {
     "": (
+        f"{_ARRAYS}: custom_jvp custom_vjp",
         "functrans: Array ShapeDtypeStruct checkpoint checkpoint_policies clear_caches"
         " closure_convert"
-        " custom_gradient custom_jvp custom_vjp debug_nans disable_jit eval_shape float0 grad"
+        " custom_gradient debug_nans disable_jit eval_shape float0 grad"
         " hessian hvp jacfwd jacobian jacrev jvp linear_transpose linearize make_jaxpr"
         " named_scope pure_callback remat value_and_grad vjp vmap"
         " print_environment_info=show_versions",
@@ -95,8 +97,8 @@ TABLE: dict[str, tuple[str, ...]] = {
     ),
     "custom_batching": ("functrans: custom_vmap sequential_vmap",),
     "custom_derivatives": (
-        "functrans: SymbolicZero closure_convert custom_gradient custom_jvp custom_vjp"
-        " zero_from_primal",
+        f"{_ARRAYS}: custom_jvp custom_vjp",
+        "functrans: SymbolicZero closure_convert custom_gradient zero_from_primal",
         "functrans.control.custom_rules: CustomVJPPrimal",
     ),
     "ad_checkpoint": ("functrans: checkpoint checkpoint_name checkpoint_policies remat",),

@@ -119,12 +119,12 @@ def default_backend() -> str:
 
 def device_put(x: Any, device: object = None, **options: object) -> Any:
     """Arrays of a pytree's numbers and arrays."""
-    return pytrees.map(fnp.asarray, x)
+    return pytrees.map(fnp.array, x)
 
 
 def device_get(x: Any) -> Any:
-    """The pytree itself: its arrays are NumPy's."""
-    return x
+    """A pytree with copies of its arrays, of NumPy."""
+    return pytrees.map(lambda leaf: np.array(leaf) if isinstance(leaf, Array) else leaf, x)
 
 
 def block_until_ready(x: Any) -> Any:
