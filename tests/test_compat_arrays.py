@@ -147,6 +147,7 @@ def test_sorting_gives_a_copy() -> None:
     x = jnp.array([3.0, 1.0, 2.0])
     assert x.sort().tolist() == jax.jit(lambda x: x.sort())(x).tolist() == [1.0, 2.0, 3.0]
     assert x.tolist() == [3.0, 1.0, 2.0]
+    assert np.sort(x).tolist() == jnp.sort(x).tolist() == [1.0, 2.0, 3.0]  # NumPy's own code
 
 
 def test_boxes_of_autograd_rebind_and_arrays_are_written_to() -> None:

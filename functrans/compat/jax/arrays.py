@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
@@ -22,7 +23,7 @@ from functrans.control import custom_rules
 from functrans.core.boundary import shorten
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer
-from functrans.core.source import is_own
+from functrans.core.source import is_internal, is_own
 from functrans.core.state import rebinds
 from functrans.core.transformed import Wrapper
 from functrans.core.values import P, R
@@ -62,7 +63,9 @@ class Array(np.ndarray):
         return {CPU}
 
     def sort(self, *args: Any, **options: Any) -> Any:
-        """A sorted copy."""
+        """A sorted copy; in place in code that is written for NumPy."""
+        if is_internal(sys._getframe(1).f_code.co_filename):
+            return super().sort(*args, **options)
         return given(np.sort(np.asarray(self), *args, **options))
 
     def __round__(self, ndigits: int | None = None) -> Any:
@@ -90,16 +93,23 @@ for _name in (
     setattr(Array, _name, _reducing(_name))
 
 
-def _rebinding(operate: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """The augmented assignment of an operator: another array, as JAX's are not written to."""
-    return lambda self, other: operate(self, other)
+def _rebinding(name: str, operate: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """An augmented assignment: another array, but for code that is written for NumPy."""
+    in_place = getattr(np.ndarray, name)
+
+    def method(self: Array, other: object) -> Any:
+        is_numpys = is_internal(sys._getframe(1).f_code.co_filename)
+        return (in_place if is_numpys else operate)(self, other)
+
+    return method
 
 
 for _name in (
     "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and_", "or_", "xor",
     "lshift", "rshift",
 ):  # fmt: skip
-    setattr(Array, f"__i{_name.rstrip('_')}__", _rebinding(getattr(operator, _name)))
+    _method = f"__i{_name.rstrip('_')}__"
+    setattr(Array, _method, _rebinding(_method, getattr(operator, _name)))
 
 
 class _Places(At):
