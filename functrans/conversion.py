@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import ast
 import dis
+import inspect
+import itertools
 import linecache
+import operator
 import re
 import sys
 import textwrap
@@ -21,8 +24,11 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
+from functrans import numpy as traced_numpy
 from functrans import scipy as traced_scipy
-from functrans.core.source import LIBRARIES, capture, here, is_own
+from functrans.core.source import LIBRARIES, attribute, capture, here, is_own
 from functrans.errors import ConcretizationError
 from functrans.passes.staging import StagingTracer
 
@@ -47,19 +53,24 @@ _READS = (
     "np.asarray(array, like=i)[i]"
 )
 _WRITES = "buffer[i] = x: by the same on a buffer made with like=x (np.zeros(n, like=x))"
+_STRIDES = (
+    "np.lib.stride_tricks.as_strided(x, shape, strides): by "
+    "np.lib.stride_tricks.sliding_window_view(x, window), or x[indices]"
+)
+_METHODS = "array.{name}(x): by np.asarray(array, like=x).{name}(x)"
 _RANGES = "np.arange(n): by the same with a static n (static_argnums of jit)"
 _SCALARS = "np.float64(x), math.sin(x): by x, np.sin(x)"
 _RANDOM = "rng.normal(x, s): by x + s * rng.standard_normal(np.shape(x))"
+_SHIFTED = "rng.{name}(x, s): by x + s * rng.{name}(size=np.shape(x))"
+_SCALED = "rng.{name}(s): by s * rng.{name}(size=np.shape(s))"
+_ORDERED = "rng.{name}(x): by x[rng.permutation(len(x))]"
+_KEYED = "rng.{name}(...): by ft.random.{keyed}(key, ...), with key = ft.random.key(seed)"
 _MASKED = "np.ma.array(x, mask=m), np.ma.masked_where(m, x): by np.where(m, 0, x), and where=~m"
 _POLYNOMIALS = "np.polynomial.legendre.legval(x, c): by functrans.numpy.polynomial.legendre.legval"
 _ARRAYS = (
     "np.asarray(x), np.array(x): by x, which is an array already, or by "
     "functrans.numpy.asarray(x), which takes both"
 )
-_RECIPES = (
-    _ARRAYS, _LISTS, _JOINS, _DOTS, _READS, _WRITES, _LOOPS, _RANGES, _SCALARS, _RANDOM, _MASKED,
-    _POLYNOMIALS,
-)  # fmt: skip
 
 _BY_CALL = {
     **dict.fromkeys(("array", "asarray", "asanyarray", "ascontiguousarray"), _LISTS),
@@ -67,10 +78,30 @@ _BY_CALL = {
     "vectorize": _LOOPS,
     "dot": _DOTS,
     "take": _READS,
+    "as_strided": _STRIDES,
+    "__setitem__": _WRITES,
     **dict.fromkeys(("arange", "linspace"), _RANGES),
     **dict.fromkeys(("float64", "float32", "complex128", "int64"), _SCALARS),
-    **dict.fromkeys(("normal", "uniform", "exponential", "gamma", "poisson"), _RANDOM),
 }
+
+_BY_DRAW = {
+    "normal": _RANDOM,
+    **dict.fromkeys(("gumbel", "laplace", "logistic"), _SHIFTED),
+    **dict.fromkeys(("exponential", "rayleigh"), _SCALED),
+    **dict.fromkeys(("permutation", "shuffle"), _ORDERED),
+    "uniform": "rng.uniform(a, b): by a + (b - a) * rng.random(np.shape(b))",
+    "lognormal": "rng.lognormal(x, s): by np.exp(x + s * rng.standard_normal(np.shape(x)))",
+}
+_KEYED_NAMES = {
+    "integers": "randint", "permuted": "permutation", "standard_gamma": "gamma", "standard_t": "t",
+    "weibull": "weibull_min",
+} | {
+    name: name for name in (
+        "beta", "binomial", "chisquare", "choice", "dirichlet", "f", "gamma", "geometric",
+        "multinomial", "multivariate_normal", "pareto", "poisson", "triangular", "wald",
+    )
+}  # fmt: skip
+"""Methods of generators, and what ``ft.random`` calls them."""
 
 
 def conversion_error(tracer: Any, frame: FrameType | None) -> ConcretizationError:
@@ -80,22 +111,36 @@ def conversion_error(tracer: Any, frame: FrameType | None) -> ConcretizationErro
       tracer: the array.
       frame: the innermost frame of Python outside functrans at the time.
     """
+    while frame is not None and is_own(frame.f_code.co_filename):
+        frame = frame.f_back
     known = library_error(tracer, frame)
     if known is not None:
         return known
     given = f"was given {tracer._describe()}{here(3)}"
-    lost = (
-        f"a NumPy function that does not dispatch {given} and wanted a plain array of it, which "
-        "would lose the trace. Replace"
-    )
-    recipe = _recipe(frame)
+    lost = f"{given} and wanted a plain array of it, which would lose the trace"
+    last = _PROGRAMS if tracer.dtype.kind in "biu" else ""
+    caller = frame
+    while _package(caller) == "numpy":
+        caller = caller.f_back  # type: ignore[union-attr]  # there is one
+    called = _called_name(caller)
+    who = called or "a NumPy function that does not dispatch"
+    recipe = _draw(called, caller) or _recipe(frame)
+    if recipe is None and called.startswith("numpy.ndarray."):
+        recipe = _METHODS.format(name=called.rpartition(".")[2])
     if recipe is not None:
-        last = _PROGRAMS if tracer.dtype.kind in "biu" else ""
-        return ConcretizationError(f"{lost} {recipe} (docs/guide.md has the whole list).{last}")
-    lines = "\n".join(f"  {recipe}" for recipe in _RECIPES)
-    if tracer.dtype.kind in "biu":
-        lines += f"\n {_PROGRAMS}"
-    return ConcretizationError(f"{lost}\n{lines}\nA function of another library: {_FOREIGN}.")
+        guide = "" if called.startswith("numpy.random.") else " (docs/guide.md says more)"
+        return ConcretizationError(f"{who} {lost}. Replace {recipe}{guide}.{last}")
+    name = called.removeprefix("numpy.")
+    is_numpy = name != called and bool(_offered(traced_numpy, *name.split(".")))
+    find = operator.attrgetter(name)
+    if is_numpy and find(traced_numpy) is not find(np):
+        return ConcretizationError(f"{who} {lost}. Call functrans.{called} in its place.{last}")
+    if called:
+        return ConcretizationError(f"{who} {lost}: {_FOREIGN}.{last}")
+    return ConcretizationError(
+        f"a function that does not dispatch {lost}. If it is NumPy's, call the one of "
+        f"functrans.numpy of that name in its place; if not, {_FOREIGN}.{last}"
+    )
 
 
 _DECISIONS = frozenset({"bool()", "int()", "index()"})
@@ -263,7 +308,12 @@ def _scipy_call(frame: FrameType | None) -> tuple[str, str] | None:
                     found = (f"{namespace}.{path}", replacement and f"{namespace}.{replacement}")
                     break
         frame = frame.f_back
-    return found or ((inside, "") if inside else None)
+    if found is not None:
+        return found
+    package, _, path = _called_name(frame).partition(".")  # a function in C, or a wrapper of one
+    if package == "scipy":
+        return path, _offered(traced_scipy, *path.split("."))
+    return (".".join(_public_parts(inside.split("."))), "") if inside else None
 
 
 def _namespaces(parts: list[str], frame: FrameType) -> Iterator[str]:
@@ -272,9 +322,14 @@ def _namespaces(parts: list[str], frame: FrameType) -> Iterator[str]:
         for function in _decorated(frame):
             yield from _namespaces(function.__module__.split(".")[1:], frame)
         return
-    public = [part for i, part in enumerate(parts) if not any(p[0] == "_" for p in parts[: i + 1])]
+    public = _public_parts(parts)
     for n in range(len(public), 0, -1):
         yield ".".join(public[:n])
+
+
+def _public_parts(parts: list[str]) -> list[str]:
+    """The names of a path before the first private one."""
+    return list(itertools.takewhile(lambda part: part[:1] != "_", parts))
 
 
 def _decorated(frame: FrameType) -> list[FunctionType]:
@@ -333,7 +388,81 @@ def _of_object(module: ModuleType, ours: object, instance: object, method: str) 
     return kind + (f"(...).{called}" if called == method else called), _offered(ours, kind)
 
 
+# functions in C ---------------------------------------------------------------------------------
+
+
+def _called_name(frame: FrameType | None) -> str:
+    """The public name of what the line of a frame calls: ``scipy.spatial.cKDTree.query``.
+
+    Functions in C have no frame. Empty if it is not known; nothing of the user's is run.
+    """
+    node = None if frame is None else _expression(frame.f_code, frame.f_lasti)
+    if frame is None or not isinstance(node, ast.Call):
+        return ""
+    function = node.func
+    value = _value(function, frame)
+    path = _public_path(value)
+    if path:
+        return path
+    owner, name = attribute(value, "__self__"), str(attribute(value, "__name__", ""))
+    if isinstance(function, ast.Attribute):
+        owner, name = _value(function.value, frame), function.attr
+    if isinstance(owner, ModuleType):
+        return ".".join([*_public_parts(owner.__name__.split(".")), name])
+    place = _public_path(owner if isinstance(owner, type) else type(owner))
+    return place and f"{place}.{name}"
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """What an expression of names and dots is; ``None`` for another one."""
+    if isinstance(node, ast.Name):
+        names = getattr(frame.f_globals, "original", frame.f_globals)  # of a twin (``plain``)
+        return frame.f_locals.get(node.id, names.get(node.id))
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, frame)
+        found = inspect.getattr_static(owner, node.attr, None)
+        return getattr(owner, node.attr, None) if isinstance(owner, ModuleType) else found
+    return None
+
+
+def _public_path(value: Any) -> str:
+    """The module and name that a class or function is known by; empty if there is none."""
+    for kind in value.__mro__[:-1] if isinstance(value, type) else (value,):
+        name = str(attribute(kind, "__qualname__") or attribute(kind, "__name__", ""))
+        parts = str(attribute(kind, "__module__", "")).split(".")
+        public = _public_parts(parts)
+        places = [".".join(public[:n]) for n in range(len(public), 0, -1)]
+        known = (kind, attribute(kind, "__wrapped__", kind))  # ``plain`` wraps functions
+        for place in itertools.chain(places, _modules(parts[0])):
+            found = attribute(sys.modules.get(place), "__dict__", {}).get(name)
+            if found is not None and any(found is one for one in known):
+                return f"{place}.{name}"
+    return ""
+
+
+def _modules(package: str) -> Iterator[str]:
+    """The public modules of a package that are loaded, the shortest names first."""
+    for place in sorted(sys.modules, key=len):
+        parts = place.split(".")
+        if parts[0] == package and parts == _public_parts(parts):
+            yield place
+
+
 # NumPy ------------------------------------------------------------------------------------------
+
+
+def _draw(called: str, frame: FrameType | None) -> str | None:
+    """The recipe for a function of random numbers."""
+    module, _, name = called.rpartition(".")
+    if not called and frame is not None:
+        node = _expression(frame.f_code, frame.f_lasti)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            module, name = "numpy.random", node.func.attr
+    if not module.startswith("numpy.random"):
+        return None
+    if name in _KEYED_NAMES:
+        return _KEYED.format(name=name, keyed=_KEYED_NAMES[name])
+    return _BY_DRAW[name].format(name=name) if name in _BY_DRAW else None
 
 
 def _recipe(frame: FrameType | None) -> str | None:

@@ -695,7 +695,7 @@ def _of_optimize() -> dict[str, Any]:
         value = getattr(module, name)
         if name in names or not inspect.isroutine(value) or hasattr(own, name):
             continue
-        advice = "use minimize, least_squares, curve_fit or root"
+        advice = "make it one operation with ft.external(f, out_like), or use minimize or root"
         names[name] = plain_or(value, refuser("scipy.optimize", name, advice))
     return names
 
