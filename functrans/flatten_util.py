@@ -15,6 +15,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import canonical, leaf_description
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.ownership import own_array
 from functrans.core.values import Array
@@ -112,3 +113,4 @@ __all__ = [
     "ravel_pytree",
 ]  # fmt: skip
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

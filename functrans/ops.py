@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.errors import ShapeError
@@ -148,3 +149,4 @@ def segment_min(
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

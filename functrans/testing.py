@@ -23,6 +23,7 @@ from functrans import pytrees as tree
 from functrans.core.arguments import name_of
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.boundary import boundary
+from functrans.core.boundary import guard as _guard
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.values import Array
@@ -346,3 +347,4 @@ __all__ = [
     "central_difference", "check_grads", "inner", "random_like", "tolerance_of",
 ]  # fmt: skip
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

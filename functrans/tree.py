@@ -23,6 +23,7 @@ import optree
 from optree import PyTreeSpec as PyTreeDef
 from optree.functools import partial as _partial
 
+from functrans.core.boundary import guard as _guard
 from functrans.errors import TreeMismatchError
 from functrans.namespaces import listing as _listing
 from functrans.pytrees import (
@@ -861,3 +862,4 @@ __all__ = [
     "structure", "transpose", "treedef_children", "treedef_is_leaf", "treedef_tuple", "unflatten",
 ]  # fmt: skip
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

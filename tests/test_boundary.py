@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import io
 import operator
 import os
@@ -31,6 +32,7 @@ import functrans as ft
 import functrans.numpy as fnp
 from cases import each
 from functrans import lax
+from functrans.core.boundary import boundary
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
 
 
@@ -654,3 +656,122 @@ def test_settings_in_a_function_hold_for_what_it_evaluates(transform: Any) -> No
         transform(quiet)(np.ones(2))
     with pytest.raises(FloatingPointError):
         transform(loud)(np.ones(2))
+
+
+# every public function ----------------------------------------------------------------------------
+
+NAMESPACES = (
+    "functrans", "functrans.autograd", "functrans.autograd.func", "functrans.autograd.graph",
+    "functrans.compat.torch", "functrans.compat.torch.fft", "functrans.compat.torch.linalg",
+    "functrans.compat.torch.nn.functional", "functrans.compat.torch.special",
+    "functrans.flatten_util", "functrans.functional", "functrans.lax", "functrans.nn",
+    "functrans.nn.initializers", "functrans.numpy", "functrans.numpy.fft", "functrans.numpy.linalg",
+    "functrans.ops", "functrans.random", "functrans.scipy.fft", "functrans.scipy.integrate",
+    "functrans.scipy.interpolate", "functrans.scipy.linalg", "functrans.scipy.ndimage",
+    "functrans.scipy.optimize", "functrans.scipy.signal", "functrans.scipy.sparse",
+    "functrans.scipy.special", "functrans.scipy.stats", "functrans.sparse", "functrans.testing",
+    "functrans.tree",
+)  # fmt: skip
+WRONG: tuple[tuple[Any, ...], ...] = (
+    (), (object(),), ("a",), ({"a": 1}, {"b": 2}), (np.ones((2, 3)), np.ones((4, 5))),
+    (np.ones(3), "x"), (None, None, None),
+)  # fmt: skip
+PACKAGE = str(Path(ft.__file__).parent)
+LASTING = re.compile(r"set_|(manual_)?seed|clear_|save|config")
+"""Names of what leaves something behind."""
+
+
+def leaves_frames(function: Callable[..., Any]) -> list[str]:
+    """Places of functrans in the tracebacks of calls with wrong arguments."""
+    found = []
+    for args in WRONG:
+        try:
+            function(*args)
+        except Exception as error:
+            entries = traceback.extract_tb(error.__traceback__)
+            found += [str(entry) for entry in entries if entry.filename.startswith(PACKAGE)]
+    return found
+
+
+def public_callables(space: Any) -> Iterator[tuple[str, Any]]:
+    for name in getattr(space, "__all__", None) or dir(space):
+        value = getattr(space, name, None)
+        is_error = isinstance(value, type) and issubclass(value, BaseException)
+        if callable(value) and not (is_error or name.startswith("_") or LASTING.match(name)):
+            yield name, value
+
+
+@each("space", NAMESPACES)
+@pytest.mark.filterwarnings("ignore")
+def test_no_frame_of_functrans_is_left_by_a_wrong_argument(
+    space: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    functions = dict(public_callables(importlib.import_module(space)))
+    assert functions
+    assert not {name: left for name, f in functions.items() if (left := leaves_frames(f))}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_frame_of_functrans_is_left_by_a_wrong_argument_of_a_method() -> None:
+    for requires_grad in (False, True):
+        t = ft.tensor([1.0, 2.0], requires_grad=requires_grad)
+        for name, method in public_callables(ft.Tensor):
+            if not isinstance(method, property):
+                assert not leaves_frames(getattr(t, name)), name
+
+
+def test_boundaries_stand_in_the_modules_that_they_come_from() -> None:
+    """Else they would not pickle."""
+    for space in NAMESPACES:
+        for name, value in public_callables(importlib.import_module(space)):
+            if getattr(value, "__code__", None) is boundary(len).__code__:
+                home = vars(sys.modules[value.__module__])
+                assert home.get(value.__qualname__) is not value.__wrapped__, (space, name)
+
+
+# warnings of functions of arrays ------------------------------------------------------------------
+
+POINTS = (0.0, -2.0, 1e308, np.inf, -np.inf, np.nan, 1000.0)
+
+
+ELEMENTWISE = sorted(
+    name
+    for name in fnp.__all__
+    if isinstance(getattr(np, name, None), np.ufunc) and getattr(np, name).signature is None
+)
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE)
+def test_elementwise_functions_of_plain_arrays_warn_at_the_users_line(name: str) -> None:
+    ours, numpys = getattr(fnp, name), getattr(np, name)
+    for x in POINTS:
+        for make in (float, np.asarray):
+            args = [make(x)] * numpys.nin
+            with warnings.catch_warnings(record=True) as expected:
+                warnings.simplefilter("always")
+                result = fails(numpys, args)
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                assert fails(ours, args) == result
+            assert [str(w.message) for w in found] == [str(w.message) for w in expected]
+            assert {Path(w.filename).name for w in found} <= {"test_boundary.py"}
+            assert {w.category for w in found} <= {RuntimeWarning}
+
+
+def fails(function: Callable[..., Any], args: list[Any]) -> bool:
+    try:
+        function(*args)
+    except TypeError:
+        return True
+    return False
+
+
+def test_what_numpy_was_told_of_errors_holds_for_plain_arrays() -> None:
+    with np.errstate(all="raise"), pytest.raises(FloatingPointError):
+        fnp.log(-1.0)
+    with np.errstate(all="ignore"):
+        assert np.isnan(fnp.log(-1.0))
+    before = np.geterr()
+    fnp.exp(1.0)
+    assert np.geterr() == before

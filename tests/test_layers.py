@@ -23,8 +23,8 @@ LINES = LINES.partition("```")[0]
 WITHIN = {
     "core": """
 avals caching deferred lowering source state
-analyses axes boundary primitive structs tapes
-jaxpr
+analyses axes boundary primitive tapes
+jaxpr structs
 dispatch
 values
 arguments ownership

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import Tracer, bind, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.values import Array, Operand
@@ -281,6 +282,7 @@ def compressed(arrays: object, shape: Any, layout: str) -> SparseArray:
 # products ---------------------------------------------------------------------------------------
 
 
+@boundary
 def matmul(a: Any, b: Any) -> Any:
     """The product of a sparse matrix and a dense array, in either order.
 

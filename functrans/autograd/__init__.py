@@ -8,6 +8,7 @@ which end in ``recording.ImperativeTrace``; that evaluates them and makes ``node
 """
 
 # isort: off
+from functrans.core.boundary import guard as _guard
 from functrans.autograd import (
     checkpoint as checkpoint, forward_ad as forward_ad, func as func, function as function,
     graph as graph, profiler as profiler,
@@ -58,6 +59,7 @@ __all__ = [
     "profiler", "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled", "tensor",
     "variable",
 ]  # fmt: skip
+_guard(globals(), __all__)
 
 
 def __dir__() -> list[str]:

@@ -25,7 +25,7 @@ from functrans.autograd.nodes import GraphNode
 from functrans.control.callbacks import debug_callback
 from functrans.core.annotations import ANOMALY_ORIGIN
 from functrans.core.avals import Zero
-from functrans.core.boundary import warn
+from functrans.core.boundary import boundary, warn
 from functrans.core.dispatch import Tracer
 from functrans.core.source import resolve
 from functrans.core.state import config, current_config
@@ -106,6 +106,7 @@ class set_detect_anomaly(_Anomaly):  # noqa: N801  # torch's name
       True
     """
 
+    @boundary
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__(mode, check_nan)
         modes.update(anomaly=self.mode, check_nan=self.check_nan)

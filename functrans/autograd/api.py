@@ -22,7 +22,7 @@ from functrans.autograd.nodes import GraphNode, LeafNode
 from functrans.autograd.recording import PERMANENT, mark_origin, namespaces, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import is_differentiable_dtype
-from functrans.core.boundary import noted, warn
+from functrans.core.boundary import boundary, noted, warn
 from functrans.passes.nodes import OUTPUT
 from functrans.primitives.structural import cast
 
@@ -43,6 +43,7 @@ class GradientEdge(NamedTuple):
     ownership_token: Any = None
 
 
+@boundary
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The place of a tensor in the graph.
 

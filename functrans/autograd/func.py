@@ -37,6 +37,8 @@ from functrans.autograd.on_values import (
 )
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
+from functrans.core.boundary import boundary
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import Tracer
 from functrans.namespaces import listing
 from functrans.passes.pushing import PushingTracer
@@ -146,6 +148,7 @@ def grad_and_value(
     return gradient_and_value
 
 
+@boundary
 def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tuple[Any, ...]:
     """Evaluate a function of tensors and return its pullback.
 
@@ -187,6 +190,7 @@ def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tu
     return (on_values.results(out), pullback, *on_values.results(tuple(aux)))
 
 
+@boundary
 def jvp(
     func: Callable[..., Any],
     primals: Any,
@@ -265,6 +269,7 @@ def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:
     return function
 
 
+@boundary
 def linearize(func: Callable[..., Any], *primals: object) -> tuple[Any, Callable[..., Any]]:
     """Evaluate a function of tensors and return its derivative there as a linear function.
 
@@ -461,3 +466,6 @@ def debug_unwrap(tensor: object, *, recurse: bool = True) -> Any:
         if isinstance(value, Tensor) and not recurse:
             return value
     return copy.copy(tensor) if value is None else returned(value)
+
+
+_guard(globals(), __all__, homes=("functrans.autograd",))

@@ -16,8 +16,10 @@ import numpy as np
 from functrans.autograd.nodes import LeafNode
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
+from functrans.core.boundary import boundary
 
 
+@boundary
 def functional_call(
     module: Any,
     parameter_and_buffer_dicts: Any,
@@ -97,6 +99,7 @@ def _exchanged(
             table[key] = tensor
 
 
+@boundary
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Parameters and buffers of modules of one kind, stacked for :func:`vmap`.
 

@@ -33,6 +33,8 @@ from functrans.autograd.pictures import drawn_as_html
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.annotations import MULTI_GRAD_HOOK
+from functrans.core.boundary import boundary
+from functrans.core.boundary import guard as _guard
 from functrans.core.source import capture
 from functrans.core.values import Array
 from functrans.namespaces import listing
@@ -103,6 +105,7 @@ def _nodes_of(roots: Sequence[Any]) -> list[Any]:
     return found
 
 
+@boundary
 def to_dot(*roots: object) -> str:
     """The graph that tensors (or nodes) were computed by, for Graphviz; hooks are marked.
 
@@ -121,6 +124,7 @@ def to_dot(*roots: object) -> str:
     return drawn_as_dot(_nodes_of(roots))
 
 
+@boundary
 def to_html(*roots: object) -> str:
     """A page of HTML with a picture of the graph and its program; hooks are marked.
 
@@ -133,6 +137,7 @@ def to_html(*roots: object) -> str:
     return drawn_as_html(_nodes_of(roots))
 
 
+@boundary
 def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """Say that the memory of tensors was written to behind the library's back.
 
@@ -214,6 +219,7 @@ class _MultiGradHook:
         return sum(n.kind is MULTI_GRAD_HOOK and n.value.func == self.collect for n in notes)
 
 
+@boundary
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[[Any], Any], *, mode: str = "all"
 ) -> MultiHandle:
@@ -286,6 +292,7 @@ class saved_tensors_hooks(Scope):  # noqa: N801  # torch's name
       tensor([2., 4.])
     """
 
+    @boundary
     def __init__(
         self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]
     ) -> None:
@@ -388,6 +395,7 @@ class save_to_disk(saved_tensors_hooks):  # noqa: N801  # named as save_on_cpu
       tensor([2., 4.])
     """
 
+    @boundary
     def __init__(self, path: Any = None) -> None:
         directory = tempfile.gettempdir() if path is None else os.fspath(path)
         if not os.path.isdir(directory):  # noqa: PTH112  # as ir.source: pathlib takes 5 ms
@@ -538,3 +546,6 @@ class allow_mutation_on_saved_tensors(Scope):  # noqa: N801  # torch's name
         modes.mutation.is_open = False
         modes.mutation = None
         self._hooks.__exit__()
+
+
+_guard(globals(), __all__, homes=("functrans.autograd",))

@@ -9,6 +9,7 @@ from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import detached
+from functrans.core.boundary import boundary
 
 
 class _VariableMeta(type):
@@ -34,6 +35,7 @@ class Variable(metaclass=_VariableMeta):
       tensor([1.], requires_grad=True)
     """
 
+    @boundary
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: object = None) -> Any:
         """The tensor."""
         if not isinstance(data, Tensor):

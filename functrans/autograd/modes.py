@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.boundary import boundary
+
 
 class Modes(threading.local):
     """Modes of the calling thread.
@@ -261,6 +263,7 @@ class set_grad_enabled(Scope):  # noqa: N801  # torch's name
       False
     """
 
+    @boundary
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise TypeError(
@@ -336,6 +339,7 @@ class set_multithreading_enabled(Scope):  # noqa: N801  # torch's name
       mode: what ``is_multithreading_enabled`` returns from now on.
     """
 
+    @boundary
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
         self._before = modes.multithreading

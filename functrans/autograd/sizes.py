@@ -13,6 +13,8 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+from functrans.core.boundary import boundary
+
 
 class Size(tuple[int, ...]):
     """The extents of a tensor, as torch has them.
@@ -32,6 +34,7 @@ class Size(tuple[int, ...]):
 
     __slots__ = ()
 
+    @boundary
     def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
         """The tuple of them."""
         found = []

@@ -19,6 +19,7 @@ import numpy as np
 
 from functrans.autograd.modes import modes
 from functrans.core.avals import ShapedArray
+from functrans.core.boundary import guarded, shorten
 from functrans.core.dispatch import Tracer, aval_of
 from functrans.core.state import current_config
 from functrans.core.values import Array
@@ -347,10 +348,14 @@ def _checked(function: Callable[..., Any], name: str, known: Set[str]) -> Callab
     """A function of known keywords only."""
 
     def checked(*args: object, **kwargs: Tensor | np.dtype) -> Tensor:
-        for keyword in kwargs:
-            if keyword not in known:
-                raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
-        return function(*args, **kwargs)
+        try:
+            for keyword in kwargs:
+                if keyword not in known:
+                    raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+            return function(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     _take_over(checked, function, name)
     checked.__wrapped__ = function  # type: ignore[attr-defined]  # as functools.wraps does
@@ -367,7 +372,10 @@ def _take_over(new: Callable[..., Any], function: Callable[..., Any], name: str)
 def install(methods: Mapping[str, Any]) -> None:
     """Give ``Tensor`` methods and properties."""
     for name, method in methods.items():
-        setattr(Tensor, name, called(method, name))
+        method = called(method, name)
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            method = guarded(method)
+        setattr(Tensor, name, method)
 
 
 def plain_of(x: Any) -> Any:

@@ -15,6 +15,8 @@ import ctypes
 import os
 import threading
 
+from functrans.core.boundary import boundary
+
 _lock = threading.Lock()
 _count = ctypes.c_int32(0)
 """Threads of a loop, the caller included; 0 before anybody asked. Read by native code."""
@@ -60,6 +62,7 @@ def get_num_threads() -> int:
     return _count.value
 
 
+@boundary
 def set_num_threads(count: int) -> None:
     """Set how many threads big loops, batches and matrix products run on.
 

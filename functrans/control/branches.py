@@ -741,6 +741,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     return choose("switch", index, bodies, names, leaves)
 
 
+@boundary
 def select(pred: object, on_true: object, on_false: object) -> Array:
     """Choose elementwise between two arrays of one shape and dtype.
 

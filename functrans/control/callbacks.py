@@ -26,7 +26,7 @@ from functrans.control.custom_calls import guarded
 from functrans.control.custom_rules import custom_jvp, custom_vjp
 from functrans.core.arguments import canonical, check_callable, leaf_description, name_of
 from functrans.core.avals import Aval, ShapedArray, aval_of_plain
-from functrans.core.boundary import as_user
+from functrans.core.boundary import as_user, boundary
 from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.primitive import Primitive, Rule, nondifferentiable
 from functrans.core.source import SourceLine, capture, here, resolve
@@ -330,6 +330,7 @@ def _announced(label: str, result_shape_dtypes: object) -> tuple[tuple[ShapedArr
     return tuple(avals), treedef  # type: ignore[arg-type]  # no tapes
 
 
+@boundary
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: object,
@@ -400,6 +401,7 @@ def pure_callback(
     return call(*args)
 
 
+@boundary
 def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: object,
@@ -444,6 +446,7 @@ def io_callback(
     return tree.unflatten(out_treedef, outs)
 
 
+@boundary
 def debug_callback(
     callback: Callable[..., Any], *args: object, ordered: bool = False, **kwargs: object
 ) -> None:
@@ -475,6 +478,7 @@ def debug_callback(
     )
 
 
+@boundary
 def debug_print(fmt: str, *args: object, ordered: bool = False, **kwargs: object) -> None:
     """Print the values that traced arrays have when the program runs.
 

@@ -20,6 +20,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.core.arguments import canonical
 from functrans.core.avals import Aval, ShapedArray, Zero
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import Tracer, aval_of, bind, innermost_staging, shape_of
 from functrans.core.primitive import Primitive, linear, nondifferentiable
 from functrans.core.source import here
@@ -399,3 +400,5 @@ def axis_size(axis_name: str | Sequence[str]) -> int:
 
 
 PRIMITIVES: tuple[Primitive, ...] = (psum_p, pmax_p, pmin_p, all_gather_p, axis_index_p)
+
+_guard(globals())

@@ -33,6 +33,7 @@ from functrans.core.arguments import (
     take_over,
 )
 from functrans.core.avals import Aval, ShapedArray, aval_of_plain, is_differentiable_dtype
+from functrans.core.boundary import boundary
 from functrans.core.calling import call_traced, traced_form
 from functrans.core.dispatch import Trace, Tracer, aval_of, bind, inner_trace, tracing
 from functrans.core.primitive import Primitive
@@ -625,6 +626,7 @@ class custom_jvp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
     _primitive = custom_jvp_p
     _kind = "custom_jvp"
 
+    @boundary
     def __init__(
         self,
         fun: Callable[P, R],
@@ -725,6 +727,7 @@ class custom_vjp(_CustomFunction[P, R]):  # noqa: N801  # JAX's name of a decora
     _primitive = custom_vjp_p
     _kind = "custom_vjp"
 
+    @boundary
     def __init__(
         self,
         fun: Callable[P, R],
@@ -811,6 +814,7 @@ class _StaticResidual:
         self.treedef = treedef
 
 
+@boundary
 def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     """Give a function a rule for reverse mode that is made together with its result.
 
@@ -870,6 +874,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> Callable[P, R]:
     return function
 
 
+@boundary
 def zero_from_primal(primal: object, symbolic_zeros: bool = False) -> tuple[Any, ...]:
     """Tangents of zero for a pytree of arrays.
 

@@ -27,6 +27,7 @@ from functrans.control.native import run
 from functrans.control.scanning import map as map_sequentially
 from functrans.core.arguments import check_callable, name_of, result_leaf, take_over
 from functrans.core.avals import Aval, Zero
+from functrans.core.boundary import boundary
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import aval_of, bind, innermost_staging
 from functrans.core.jaxpr import Jaxpr
@@ -385,6 +386,7 @@ class custom_vmap(Wrapper, Generic[P, R]):  # noqa: N801  # JAX's name of a deco
       array([3., 3.])
     """
 
+    @boundary
     def __init__(self, fun: Callable[P, R]) -> None:
         check_callable("custom_vmap", fun)
         take_over(self, fun)
@@ -445,6 +447,7 @@ class custom_vmap(Wrapper, Generic[P, R]):  # noqa: N801  # JAX's name of a deco
         return new
 
 
+@boundary
 def sequential_vmap(fun: Callable[P, R]) -> custom_vmap[P, R]:
     """A function whose batches are computed by a loop over the elements, one after the other.
 

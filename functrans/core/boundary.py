@@ -15,10 +15,10 @@ import dis
 import functools
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from threading import Lock
-from types import FrameType, TracebackType
+from types import FrameType, FunctionType, TracebackType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -46,6 +46,43 @@ def boundary(function: F) -> F:
             raise
 
     return call  # type: ignore[return-value]  # it has the signature of F
+
+
+def guard(
+    names: dict[str, Any], public: Iterable[str] | None = None, *, homes: tuple[str, ...] = ()
+) -> None:
+    """Make boundaries of the public functions of a module, at its end.
+
+    Args:
+      names: ``globals()`` of the module.
+      public: its ``__all__``, if it re-exports; without it, what the module itself defines.
+      homes: how modules begin that it re-exports from, if not with its own name. The functions
+        become boundaries there, too, so that they pickle by their name.
+    """
+    own = names["__name__"]
+    for name in list(names if public is None else public):
+        value = names.get(name)
+        if name.startswith("_") or not isinstance(value, FunctionType):
+            continue
+        home, qualname = value.__module__, value.__qualname__
+        if home == own or (public is not None and home.startswith(homes or own)):
+            names[name] = guarded(value)
+            there = vars(sys.modules[home])
+            if there.get(qualname) is value:
+                there[qualname] = names[name]
+
+
+def guarded(function: FunctionType) -> Callable[..., Any]:
+    """A function as a boundary, always the same one; itself if it cuts its errors' tracebacks."""
+    if shorten.__name__ in function.__code__.co_names:
+        return function
+    known = _guarded.get(function)
+    if known is None:
+        known = _guarded[function] = boundary(function)
+    return known
+
+
+_guarded: dict[FunctionType, Callable[..., Any]] = {}
 
 
 # tracebacks -------------------------------------------------------------------------------------
@@ -309,8 +346,10 @@ def _settings() -> tuple[ContextVar[Any], object]:
     return variable, value
 
 
-ERRORS, _WRITTEN = contextvars.Context().run(_settings)
-_DEFAULT = contextvars.Context().run(ERRORS.get)
+ERRORS, WRITTEN = contextvars.Context().run(_settings)
+"""The context variable of NumPy's settings of errors, and its value that writes to ``_AT_USER``."""
+DEFAULT = contextvars.Context().run(ERRORS.get)
+"""Its value where nothing was set."""
 
 
 def warn_at_user() -> Any:
@@ -322,9 +361,9 @@ def warn_at_user() -> Any:
       The token that resets ``ERRORS``, or ``None`` if nothing was to be done.
     """
     current = ERRORS.get()
-    if current is _DEFAULT:
-        return ERRORS.set(_WRITTEN)
-    if current is _WRITTEN:
+    if current is DEFAULT:
+        return ERRORS.set(WRITTEN)
+    if current is WRITTEN:
         return None
     written = _last[1] if _last[0] is current else _written(current)
     return None if written is current else ERRORS.set(written)

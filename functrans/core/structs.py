@@ -13,6 +13,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray, dtype_name
+from functrans.core.boundary import boundary
 
 
 class ShapeDtypeStruct:
@@ -33,6 +34,7 @@ class ShapeDtypeStruct:
 
     __slots__ = ("dtype", "shape")
 
+    @boundary
     def __init__(self, shape: int | Sequence[int], dtype: Any) -> None:
         try:
             extents = (shape,) if hasattr(shape, "__index__") else tuple(shape)
@@ -122,6 +124,7 @@ class SymbolicZero:
 
     __slots__ = ("aval",)
 
+    @boundary
     def __init__(self, aval: Any) -> None:
         self.aval = ShapedArray(tuple(aval.shape), np.dtype(aval.dtype))
 

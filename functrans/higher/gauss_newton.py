@@ -18,6 +18,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import check_same_structure, leaf_description, name_of, part_of
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.ownership import own_arrays
@@ -160,6 +161,7 @@ def _product(
     return model.pull(curvature.push(model.push(vectors, size), size), size)
 
 
+@boundary
 def ggn(model: Callable[..., Any], loss: Callable[..., Any]) -> GaussNewton:
     """The generalized Gauss-Newton matrix ``J^T H J`` of a model and a loss.
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from functrans.core.annotations import Annotation
 from functrans.core.avals import ShapedArray, aval_of_plain
+from functrans.core.boundary import boundary
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.errors import JaxprTypeError
 from functrans.ir.parameters import parameters_problem
@@ -25,6 +26,7 @@ _MOST_BYTES = 1 << 47
 """What a process can address; sizes beyond it would not fit the arithmetic of addresses."""
 
 
+@boundary
 def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Check that a program is well formed, in time linear in its size.
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import shape_of
 from functrans.core.values import Array
 from functrans.errors import ShapeError
@@ -313,3 +314,6 @@ def _transposed_padding(width: int, stride: int, name: str) -> tuple[int, int]:
     else:
         raise ValueError(f"conv_transpose: padding={name!r}; expected 'SAME', 'VALID' or pairs")
     return before, total - before
+
+
+_guard(globals())

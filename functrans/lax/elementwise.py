@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
@@ -168,3 +169,6 @@ def select_n(which: object, *cases: object) -> Any:
     table = movement.stack([broadcast_to(as_array(x), shape) for x in options], 0)
     places = reshape(broadcast_to(number, shape), (1, *shape))
     return reshape(take_along_axis(table, places, 0, "clip"), shape)
+
+
+_guard(globals())

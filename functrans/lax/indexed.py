@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.numpy.common import as_array
@@ -269,3 +270,6 @@ def index_take(src: object, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
       array([1, 5])
     """
     return indexing.gather(as_array(src), [as_array(i) for i in idxs], tuple(axes))
+
+
+_guard(globals())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array, Operand
 from functrans.namespaces import listing as _listing
@@ -121,3 +122,5 @@ def triangular_solve(
 
 __all__ = ["cholesky", "eigh", "qr", "svd", "triangular_solve"]
 __dir__ = _listing(__all__)
+
+_guard(globals())

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array, Operand
 from functrans.errors import ShapeError
@@ -494,3 +495,5 @@ cummin = _running("cummin", cumulative.cummin, "Running minimum")
 cumlogsumexp = _running(
     "cumlogsumexp", cumulative.cumlogsumexp, "Logarithm of the running sum of exponentials"
 )
+
+_guard(globals())

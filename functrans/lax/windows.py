@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans import pytrees as tree
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.lax.structural import pad
@@ -154,3 +155,5 @@ def padding_pairs(
 
 
 padtype_to_pads = padding_pairs  # JAX's name
+
+_guard(globals())

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.errors import ShapeError
@@ -655,3 +656,4 @@ __all__ = [
     "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
 ]  # fmt: skip
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

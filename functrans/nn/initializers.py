@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import listing as _listing
 from functrans.primitives.structural import moveaxis, reshape
 from functrans.random.continuous import truncated_normal as random_truncated_normal
@@ -262,3 +263,4 @@ __all__ = [
     "xavier_uniform", "zeros",
 ]  # fmt: skip
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

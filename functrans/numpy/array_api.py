@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import shape_of
 from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
@@ -38,6 +39,7 @@ def check_version(api_version: Any) -> None:
         )
 
 
+@boundary
 def sort(
     a: Any,
     axis: int | Sequence[int] | None = -1,
@@ -71,6 +73,7 @@ def sort(
     return arranging.flip(values, -1 if axis is None else axis) if descending else values
 
 
+@boundary
 def argsort(
     a: Any,
     axis: int | Sequence[int] | None = -1,

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from functrans.core.boundary import boundary
 
+
+@boundary
 def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: object = None) -> np.ndarray:
     """The frequencies of a discrete Fourier transform.
 
@@ -35,6 +38,7 @@ def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: object = None)
     return _frequencies("fftfreq", np.fft.fftfreq(n, d, device=device), dtype)
 
 
+@boundary
 def rfftfreq(
     n: int, d: float = 1.0, device: Any = None, *, dtype: DTypeLike | None = None
 ) -> np.ndarray:

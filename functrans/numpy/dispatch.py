@@ -17,6 +17,7 @@ import numpy as np
 
 from functrans.arrays.masked import MaskedSelection
 from functrans.arrays.operators import reject_out, write
+from functrans.core.boundary import shorten
 from functrans.core.dispatch import Tracer, written
 from functrans.core.state import open_traces
 from functrans.core.values import Array
@@ -54,14 +55,18 @@ def implements(*numpy_functions: Callable[..., Any], own: Sequence[str] = ()) ->
 
         @functools.wraps(traced)
         def function(*args: object, **kwargs: object) -> Any:
-            for arg in args:
-                if isinstance(arg, Tracer):
+            try:
+                for arg in args:
+                    if isinstance(arg, Tracer):
+                        return traced(*args, **kwargs)
+                if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
                     return traced(*args, **kwargs)
-            if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
-                return traced(*args, **kwargs)
-            if unknown and _has_own(unknown, args, kwargs):
-                return _plain_arrays(traced(*args, **kwargs))
-            return plain(*args, **kwargs)
+                if unknown and _has_own(unknown, args, kwargs):
+                    return _plain_arrays(traced(*args, **kwargs))
+                return plain(*args, **kwargs)
+            except Exception as error:
+                shorten(error)
+                raise
 
         function.own = unknown  # type: ignore[attr-defined]  # functions have a dict
         function.traced = traced  # type: ignore[attr-defined]  # functions have a dict

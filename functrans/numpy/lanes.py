@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from functrans.core.avals import ShapedArray
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.values import Array
@@ -171,6 +172,7 @@ class vectorize:  # noqa: N801  # NumPy's name
       signature: core axes: ``"(m,n),(n)->(m)"``.
     """
 
+    @boundary
     def __init__(
         self,
         pyfunc: Callable[..., Any],

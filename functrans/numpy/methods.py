@@ -25,6 +25,7 @@ from functrans.arrays.operators import (
     nested_elements,
     write,
 )
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.values import Array
@@ -143,6 +144,7 @@ def _set_flat(self: Any, value: Array) -> None:
 # methods ----------------------------------------------------------------------------------------
 
 
+@boundary
 def _astype(
     self: Any,
     dtype: Any,
@@ -213,6 +215,7 @@ def _sort(
     return None
 
 
+@boundary
 def _partition(
     self: Any,
     kth: ArrayLike,
@@ -224,6 +227,7 @@ def _partition(
     assign(self, sorting.partition.traced(self, kth, axis, kind, order))  # type: ignore[attr-defined]  # set by implements
 
 
+@boundary
 def _fill(self: Any, value: ArrayLike) -> None:
     """Write one value to all elements."""
     value = as_operand(value)
@@ -232,6 +236,7 @@ def _fill(self: Any, value: ArrayLike) -> None:
     assign(self, structural.broadcast_to(cast(value, dtype_of(self)), shape_of(self)))
 
 
+@boundary
 def _compress(
     self: Any,
     condition: ArrayLike,
@@ -266,6 +271,7 @@ def _namespace(self: Any, *, api_version: str | None = None) -> Any:
     return own if type(names) is dict else names.stand_in(own)  # what the module is in a twin
 
 
+@boundary
 def _to_device(self: Any, device: str, /, *, stream: object = None) -> Array:
     """The array itself: everything is on the CPU."""
     if device != "cpu":
@@ -286,9 +292,7 @@ def method_table() -> dict[str, Any]:
             "any": reductions.any,
             "argmax": reductions.argmax,
             "argmin": reductions.argmin,
-            "argpartition": sorting.argpartition,
             "argsort": sorting.argsort,
-            "choose": selection.choose,
             "cumprod": cumulative.cumprod,
             "cumsum": cumulative.cumsum,
             "diagonal": diagonals.diagonal,
@@ -301,7 +305,6 @@ def method_table() -> dict[str, Any]:
             "ravel": shaping.ravel,
             "repeat": joining.repeat,
             "round": elements.round,
-            "searchsorted": sorting.searchsorted,
             "squeeze": shaping.squeeze,
             "std": means.std,
             "sum": reductions.sum,
@@ -311,6 +314,8 @@ def method_table() -> dict[str, Any]:
             "var": means.var,
         }.items()
     }
+    for function in (sorting.argpartition, selection.choose, sorting.searchsorted):
+        table[function.__name__] = boundary(_traced(function))
     table.update(
         T=property(shaping.transposed),
         mT=property(_traced(shaping.matrix_transpose)),

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from functrans.core.avals import PYTHON_SCALARS
+from functrans.core.boundary import DEFAULT, ERRORS, WRITTEN, shorten, warn_at_user
 from functrans.core.dispatch import Tracer, bind, dtype_of
 from functrans.core.values import Array
 from functrans.numpy.common import as_operand, fresh, from_sequence, ufunc_operand
@@ -236,11 +237,20 @@ def _unary(ufunc: np.ufunc) -> Unary:
     traced = UFUNCS[ufunc]
 
     def function(x: ArrayLike, /, *args: object, **options: object) -> Any:
-        if isinstance(x, Tracer) and not args and not options:
-            return traced(x)
-        if isinstance(x, (list, tuple)) and has_tracer(x):
-            x = from_sequence(x)
-        return ufunc(x, *args, **options)
+        try:
+            if isinstance(x, Tracer) and not args and not options:
+                return traced(x)
+            if isinstance(x, (list, tuple)) and has_tracer(x):
+                x = from_sequence(x)
+            token = ERRORS.set(WRITTEN) if ERRORS.get() is DEFAULT else warn_at_user()
+            try:
+                return ufunc(x, *args, **options)
+            finally:
+                if token is not None:
+                    ERRORS.reset(token)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return _finished(function, ufunc)
 
@@ -249,13 +259,22 @@ def _binary(ufunc: np.ufunc) -> Binary:
     traced = UFUNCS[ufunc]
 
     def function(x1: ArrayLike, x2: ArrayLike, /, *args: object, **options: object) -> Any:
-        if (isinstance(x1, Tracer) or isinstance(x2, Tracer)) and not args and not options:
-            return traced(as_operand(x1), as_operand(x2))
-        if isinstance(x1, (list, tuple)) and has_tracer(x1):
-            x1 = from_sequence(x1)
-        if isinstance(x2, (list, tuple)) and has_tracer(x2):
-            x2 = from_sequence(x2)
-        return ufunc(x1, x2, *args, **options)
+        try:
+            if (isinstance(x1, Tracer) or isinstance(x2, Tracer)) and not args and not options:
+                return traced(as_operand(x1), as_operand(x2))
+            if isinstance(x1, (list, tuple)) and has_tracer(x1):
+                x1 = from_sequence(x1)
+            if isinstance(x2, (list, tuple)) and has_tracer(x2):
+                x2 = from_sequence(x2)
+            token = ERRORS.set(WRITTEN) if ERRORS.get() is DEFAULT else warn_at_user()
+            try:
+                return ufunc(x1, x2, *args, **options)
+            finally:
+                if token is not None:
+                    ERRORS.reset(token)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return _finished(function, ufunc)
 

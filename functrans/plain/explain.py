@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.arguments import check_callable, name_of
+from functrans.core.boundary import boundary
 from functrans.core.source import attribute
 from functrans.plain.decide import (
     MAKES_ARRAYS,
@@ -61,6 +62,7 @@ class NamesExplanation:
         return "\n".join(lines)
 
 
+@boundary
 def explain_names(fun: object) -> NamesExplanation:
     """What the names in a function stand for while it is traced.
 

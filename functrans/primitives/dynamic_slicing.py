@@ -23,6 +23,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import AxisMap, of_broadcast
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive, is_linear, linear
@@ -454,6 +455,7 @@ def _starts(start_indices: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([start_indices[i] for i in range(shape[0])])
 
 
+@boundary
 def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> Any:
     """A window of static size whose start may be traced.
 
@@ -473,6 +475,7 @@ def dynamic_slice(operand: Any, start_indices: Sequence[Any], slice_sizes: Seque
     return bind(dynamic_slice_p, operand, *starts, sizes=sizes)[0]
 
 
+@boundary
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Sequence[Any]) -> Any:
     """An array with a window overwritten; the start may be traced.
 

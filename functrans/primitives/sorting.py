@@ -23,6 +23,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray, Zero
 from functrans.core.axes import along_axis, without
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import bind, shape_of
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive, Work, is_linear, linear, nondifferentiable
@@ -359,6 +360,7 @@ top_k_p = Primitive(
 )
 
 
+@boundary
 def top_k(operand: object, k: int, *, axis: int = -1) -> tuple[Any, Any]:
     """The ``k`` largest elements along an axis, largest first, and their positions.
 

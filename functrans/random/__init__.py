@@ -7,6 +7,7 @@ their distribution. Not here: ``numpy.random``, whose numbers are constants of a
 Layer: ``random``.
 """
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 
@@ -38,3 +39,4 @@ PRNGKey = key  # JAX's older name
 
 __all__ = _exported(globals())
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from functrans.core.boundary import shorten
 from functrans.core.dispatch import dtype_of
 from functrans.numpy.common import as_array, inexact
 from functrans.numpy.dispatch import has_tracer
@@ -61,13 +62,17 @@ def implements(path: str, **own: Callable[..., Any]) -> Callable[[F], F]:
     def decorate(traced: F) -> F:
         @functools.wraps(traced)
         def function(*args: object, **kwargs: object) -> Any:
-            if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
-                return traced(*args, **kwargs)
-            wanted = [check for option, check in own.items() if kwargs.pop(option, False)]
-            result = plain(path)(*args, **kwargs)
-            for check in wanted:
-                result = check(traced.__name__, result, *args)
-            return result
+            try:
+                if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
+                    return traced(*args, **kwargs)
+                wanted = [check for option, check in own.items() if kwargs.pop(option, False)]
+                result = plain(path)(*args, **kwargs)
+                for check in wanted:
+                    result = check(traced.__name__, result, *args)
+                return result
+            except Exception as error:
+                shorten(error)
+                raise
 
         function.traced = traced  # type: ignore[attr-defined]  # functions have a dict
         return function  # type: ignore[return-value]  # it has the signature of F

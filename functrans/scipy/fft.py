@@ -25,6 +25,7 @@ from numpy.fft import rfftfreq as rfftfreq
 from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.values import Array
@@ -335,3 +336,4 @@ __all__ = [
     "irfftn", "next_fast_len", "prev_fast_len", "rfft", "rfft2", "rfftfreq", "rfftn",  # noqa: F822  # SciPy's own, by __getattr__
 ]  # fmt: skip
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

@@ -7,6 +7,7 @@ those whose name SciPy gives to a subclass are functions that return the common 
 Layer: ``scipy``.
 """
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 from functrans.scipy.interpolate_multivariate import (
@@ -36,3 +37,4 @@ from functrans.scipy.interpolate_splines import splrep as splrep
 
 __all__ = _exported(globals())
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

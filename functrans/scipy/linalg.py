@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any as _Any
 
+from functrans.core.boundary import guard as _guard
 from functrans.core.values import Array
 
 # isort: off
@@ -82,3 +83,4 @@ def norm(
 
 __all__ = _exported(globals())
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

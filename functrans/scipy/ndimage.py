@@ -6,6 +6,7 @@ Here: the namespace. Not here: the functions (``ndimage_filters``, ``ndimage_int
 Layer: ``scipy``.
 """
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 
@@ -35,3 +36,4 @@ from functrans.scipy.ndimage_measurements import (
 
 __all__ = _exported(globals())
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

@@ -9,6 +9,7 @@ Layer: ``scipy``.
 
 from typing import Any as _Any
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 from functrans.namespaces import missing as _missing
@@ -50,3 +51,4 @@ def __getattr__(name: str) -> _Any:
 
 __all__ = _exported(globals(), _CONSTANTS)
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

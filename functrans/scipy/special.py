@@ -7,6 +7,7 @@ beside it).
 Layer: ``numpy``, ``scipy``.
 """
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 
@@ -70,3 +71,4 @@ from functrans.scipy.special_sums import (
 
 __all__ = _exported(globals())
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

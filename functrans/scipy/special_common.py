@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from functrans.core.boundary import shorten
 from functrans.core.dispatch import dtype_of
 from functrans.core.values import Array
 from functrans.numpy.common import as_operand
@@ -87,12 +88,16 @@ def public(name: str, function: ArrayFunction, operands: str, note: str = "") ->
     names = operands.split()
 
     def applied(*args: Array) -> Any:
-        if len(args) != len(names):
-            raise TypeError(
-                f"scipy.special.{name}: got {len(args)} operands, expected {len(names)}: "
-                f"({', '.join(names)}); options such as out= and where= are not taken"
-            )
-        return function(*map(as_operand, args))
+        try:
+            if len(args) != len(names):
+                raise TypeError(
+                    f"scipy.special.{name}: got {len(args)} operands, expected {len(names)}: "
+                    f"({', '.join(names)}); options such as out= and where= are not taken"
+                )
+            return function(*map(as_operand, args))
+        except Exception as error:
+            shorten(error)
+            raise
 
     applied.__name__ = applied.__qualname__ = name
     summary = (function.__doc__ or "").strip().splitlines()[0].rstrip()

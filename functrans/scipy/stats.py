@@ -7,6 +7,7 @@ statistics (``stats_summary``), lines and correlations (``stats_relations``).
 Layer: ``numpy``, ``scipy``.
 """
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 
@@ -44,3 +45,4 @@ from functrans.scipy.stats_summary import (
 
 __all__ = _exported(globals())
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

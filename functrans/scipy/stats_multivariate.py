@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from functrans import numpy as fnp
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.errors import ShapeError
@@ -295,6 +296,7 @@ class gaussian_kde:  # noqa: N801  # SciPy's name
 
     __slots__ = ("covariance", "dataset", "factor", "weights")
 
+    @boundary
     def __init__(self, dataset: Array, bw_method: Any = None, weights: Any = None) -> None:
         (data,) = as_floating(as_operand(dataset))
         if len(shape_of(data)) < 2:

@@ -520,6 +520,7 @@ class ImplicitFunction(Wrapper):
         return f"<{self.label}>"
 
 
+@boundary
 def implicit_diff(
     optimality_fun: Callable[..., Any] | None = None,
     solve: str | LinearSolver = "auto",

@@ -1,5 +1,6 @@
 """Sparse Jacobians and Hessians: patterns, colourings, compressed evaluation."""
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import listing as _listing
 from functrans.sparse.api import SparseFunction as SparseFunction
 from functrans.sparse.api import sparse_hessian as sparse_hessian
@@ -13,3 +14,4 @@ __all__ = [
     "sparsity_pattern",
 ]  # fmt: skip
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

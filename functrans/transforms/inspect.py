@@ -169,6 +169,7 @@ def eval_shape(fun: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     return _shapes(jaxpr, out_treedef)
 
 
+@boundary
 def closure_convert(
     fun: Callable[..., R], *example_args: object
 ) -> tuple[Callable[..., R], list[Any]]:
@@ -216,6 +217,7 @@ def closure_convert(
     return converted, [value for value in captured if isinstance(value, Tracer)]
 
 
+@boundary
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any] | None, *args: object) -> list[Any]:
     """Evaluate a program.
 

@@ -19,6 +19,7 @@ from functrans.autograd.methods.rows import constant, documented, plain
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.promotion import default_of, torch_defaults, with_default
 from functrans.autograd.tensors import Tensor
+from functrans.core.boundary import boundary
 
 
 class device:  # noqa: N801  # torch's name
@@ -36,6 +37,7 @@ class device:  # noqa: N801  # torch's name
       device(type='cpu')
     """
 
+    @boundary
     def __init__(self, type: Any = "cpu", index: int | None = None) -> None:  # torch's name
         name = type.type if isinstance(type, device) else str(type)
         kind, _, number = name.partition(":")

@@ -18,6 +18,7 @@ from functrans.autograd.promotion import torch_defaults, torch_kind
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
+from functrans.core.boundary import boundary
 
 
 def _alias(x: Tensor) -> Tensor:
@@ -86,6 +87,7 @@ def made(
     return result
 
 
+@boundary
 def _new(
     cls: type[Tensor], *args: object, data: object = None, device: object = None, **rest: object
 ) -> Any:
@@ -152,6 +154,7 @@ class TensorType:
         self.__module__, _, self.__name__ = torch_type(dtype).rpartition(".")
         self.__qualname__ = self.__name__
 
+    @boundary
     def __call__(self, *args: object, device: object = None) -> Tensor:
         """A tensor of sizes, of data, or on the memory of another one of this dtype."""
         if len(args) == 1 and isinstance(args[0], Tensor):

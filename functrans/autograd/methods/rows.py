@@ -32,6 +32,7 @@ from functrans.autograd.recording import enter_session, innermost, node_of
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
 from functrans.control.callbacks import io_callback
+from functrans.core.boundary import shorten
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.numpy.common import is_known, value_of
@@ -99,11 +100,15 @@ def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def renamed(self: Tensor, *args: object, **kwargs: object) -> Any:
-        if kwargs:
-            for theirs, ours in _NUMPY_NAMES:
-                if theirs in kwargs:
-                    kwargs[ours] = kwargs.pop(theirs)
-        return method(self, *args, **kwargs)
+        try:
+            if kwargs:
+                for theirs, ours in _NUMPY_NAMES:
+                    if theirs in kwargs:
+                        kwargs[ours] = kwargs.pop(theirs)
+            return method(self, *args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return renamed
 
@@ -181,9 +186,13 @@ def with_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def written(*args: object, out: object = None, **kwargs: object) -> Any:
-        if out is not None:
-            return into(out, name, function, *args, **kwargs)
-        return function(*args, **kwargs)
+        try:
+            if out is not None:
+                return into(out, name, function, *args, **kwargs)
+            return function(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return written
 
@@ -194,19 +203,23 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def function(*args: object, out: object = None, **kwargs: object) -> Any:
-        if out is not None:
-            if name.endswith("_"):  # it writes to its operand
-                raise _unexpected_out(name)
-            return into(out, name, function, *args, **kwargs)
-        if not args:
-            for key in ("input", "self"):
-                if key in kwargs:
-                    args = (kwargs.pop(key),)
-                    break
-            else:
-                raise TypeError(f'{name}() missing 1 required positional arguments: "input"')
-        check_tensor(name, args[0])
-        return method(*args, **kwargs)
+        try:
+            if out is not None:
+                if name.endswith("_"):  # it writes to its operand
+                    raise _unexpected_out(name)
+                return into(out, name, function, *args, **kwargs)
+            if not args:
+                for key in ("input", "self"):
+                    if key in kwargs:
+                        args = (kwargs.pop(key),)
+                        break
+                else:
+                    raise TypeError(f'{name}() missing 1 required positional arguments: "input"')
+            check_tensor(name, args[0])
+            return method(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     function.__name__ = function.__qualname__ = name
     return function
@@ -261,7 +274,11 @@ def in_place(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(method)
     def write_result(self: Tensor, *args: object, **kwargs: object) -> Tensor:
-        return overwrite(name, self, lambda x: method(x, *args, **kwargs))
+        try:
+            return overwrite(name, self, lambda x: method(x, *args, **kwargs))
+        except Exception as error:
+            shorten(error)
+            raise
 
     write_result.__name__ = write_result.__qualname__ = name
     return write_result

@@ -51,6 +51,7 @@ from functrans.compat.torch.saving import save as save
 from functrans.compat.torch.submodules import install_finder as _install_finder
 from functrans.compiler.threads import get_num_threads as get_num_threads
 from functrans.compiler.threads import set_num_threads as set_num_threads
+from functrans.core.boundary import guard as _guard
 
 if _typing.TYPE_CHECKING:
     from functrans.compat.torch import amp as amp
@@ -105,6 +106,7 @@ _namespaces.has_torch = True
 globals().update(_functional_names.FUNCTIONS)
 globals().update(_further_names.FUNCTIONS)
 globals().update(_dtypes.DTYPES)  # last: ``float``, ``int`` and ``bool`` are dtypes in torch
+_guard(globals(), list(globals()), homes=("functrans.compat.torch", "functrans.autograd"))
 
 
 def __getattr__(name: str) -> _Any:

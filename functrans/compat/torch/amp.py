@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from functrans.compat.torch.dtypes import bfloat16
-from functrans.core.boundary import warn
+from functrans.core.boundary import boundary, warn
 
 _KINDS = ("cpu", "cuda", "mps", "xpu", "hpu", "mtia", "xla")
 
@@ -41,6 +41,7 @@ class autocast:  # noqa: N801  # torch's name
       False
     """
 
+    @boundary
     def __init__(
         self,
         device_type: str,

@@ -39,6 +39,7 @@ from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor, called
 from functrans.compat.torch.devices import check_device
+from functrans.core.boundary import shorten
 
 TORCH = Factories(lambda: torch_defaults.dtype, follows_torch=True)
 """The factories of ``functrans.compat.torch``: Python floats become its default dtype."""
@@ -70,9 +71,13 @@ def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def factory(*args: object, **kwargs: object) -> Any:
-        if kwargs:
-            check_device(kwargs.get("device"))
-        return function(*args, **kwargs)
+        try:
+            if kwargs:
+                check_device(kwargs.get("device"))
+            return function(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return factory
 

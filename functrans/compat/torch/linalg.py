@@ -11,8 +11,11 @@ from typing import Any
 
 from functrans.autograd.methods.linear_algebra import LINALG
 from functrans.compat.torch.not_offered import not_offered
+from functrans.core.boundary import guard as _guard
 
 globals().update(LINALG)
+_guard(globals(), list(globals()), homes=("functrans.compat.torch", "functrans.autograd"))
+
 
 __path__: list[str] = []  # import statements ask for what is not here, too
 

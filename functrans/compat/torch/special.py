@@ -12,9 +12,12 @@ from typing import Any
 from functrans.autograd.methods.special import SPECIAL
 from functrans.compat.torch.not_offered import not_offered
 from functrans.compat.torch.polynomials import POLYNOMIALS
+from functrans.core.boundary import guard as _guard
 
 globals().update(SPECIAL)
 globals().update(POLYNOMIALS)
+_guard(globals(), list(globals()), homes=("functrans.compat.torch", "functrans.autograd"))
+
 
 __path__: list[str] = []  # import statements ask for what is not here, too
 

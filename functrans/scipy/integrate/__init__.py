@@ -8,6 +8,7 @@ Layer: ``scipy``.
 
 import typing as _typing
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 from functrans.namespaces import missing as _missing
@@ -39,3 +40,4 @@ else:
 
 __all__ = _exported(globals(), ("IntegrationWarning",))
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

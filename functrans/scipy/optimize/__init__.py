@@ -9,6 +9,7 @@ filled in; and solvers that are programs themselves, which can be compiled and b
 Layer: ``scipy``.
 """
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 from functrans.scipy.optimize.drivers import minimize as minimize
@@ -29,3 +30,4 @@ from functrans.scipy.optimize.traced import root_newton as root_newton
 
 __all__ = _exported(globals())
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

@@ -123,6 +123,7 @@ class ScipyFunction:
       nhev: number of Hessians and of Hessian-vector products computed.
     """
 
+    @boundary
     def __init__(
         self,
         f: Callable[..., Any],

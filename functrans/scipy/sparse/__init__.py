@@ -6,6 +6,7 @@ Sparse matrices of SciPy are constants of traced code, in all formats: ``S @ x``
 Layer: ``scipy``.
 """
 
+from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
 from functrans.scipy.sparse import linalg as linalg
@@ -16,3 +17,4 @@ from functrans.scipy.sparse.arrays import matmul as matmul
 
 __all__ = _exported(globals(), ("linalg",))
 __dir__ = _listing(__all__)
+_guard(globals(), __all__)

@@ -17,8 +17,10 @@ from functrans.compat.torch.nn.noise import *
 from functrans.compat.torch.nn.pooling import *
 from functrans.compat.torch.nn.resampling import *
 from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.core.boundary import guard as _guard
 
 __path__: list[str] = []  # import statements ask for what is not here, too
+_guard(globals(), list(globals()), homes=("functrans.compat.torch", "functrans.autograd"))
 
 
 def __getattr__(name: str) -> _Any:
