@@ -226,9 +226,9 @@ methods.products methods.special
 methods.conversion methods.linear_algebra
 """,
     "compat": """
-autograd.spaces autograd.table jax.opaque jax.table namespaces
-autograd autograd.operators autograd.rules jax.values
-autograd.tools jax.arrays
+autograd.spaces autograd.table jax.opaque jax.settings jax.table namespaces
+autograd.operators autograd.rules jax.values
+autograd autograd.tools jax.arrays
 jax
 torch.autograd.functional torch.devices torch.dtypes torch.further_names torch.nn.activations
 torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness

@@ -12,8 +12,11 @@ import functools
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
+
+from functrans.core.boundary import boundary
 
 Rows = Sequence[str]
 """Lines ``"place: name name public=name"``; ``*`` stands for all public names of the place."""
@@ -54,11 +57,13 @@ class Names:
                     self.places[public] = (place, own or public)
 
     def get(self, name: str) -> Any:
-        """What a name stands for, at its first use.
+        """What a name stands for, at its first use; ``__all__`` for all names.
 
         Raises:
           AttributeError: it is not offered, or needs a package that is not installed.
         """
+        if name == "__all__":
+            return self.listed()
         value = self._looked_up(name)
         if self.dropped and isinstance(value, FunctionType):
             value = without(value, self.dropped)
@@ -88,10 +93,22 @@ class Names:
 
     def listed(self) -> list[str]:
         """All names."""
-        own = [name for name in vars(self.module) if not name.startswith("_")]
+        own = [
+            name
+            for name, value in vars(self.module).items()
+            if not name.startswith("_")
+            and not (isinstance(value, ModuleType) and value.__spec__)  # of this library
+        ]
+        there = [name for name, (place, _) in self.places.items() if _is_installed(place)]
         sources = map(pkgutil.resolve_name, self.whole)
         whole = [name for source in sources for name in public_names(source)]
-        return sorted({*own, *self.places, *whole})
+        return sorted({*own, *there, *whole})
+
+
+@functools.cache
+def _is_installed(place: str) -> bool:
+    """Whether the package of a place is there."""
+    return find_spec(place.partition(".")[0]) is not None
 
 
 def without(function: Callable[..., Any], dropped: Sequence[str]) -> Callable[..., Any]:
@@ -145,7 +162,7 @@ def build(
         names = Names(module, own, rows, dropped.get(name, ()), adapt)
         module.__doc__ = module.__doc__ or f"``{names.library}``: names over functrans."
         module.__path__ = getattr(module, "__path__", [])  # import statements ask for it
-        module.__getattr__, module.__dir__ = names.get, names.listed
+        module.__getattr__, module.__dir__ = boundary(names.get), names.listed
         sys.modules[whole] = module
         if name:
             above, _, last = name.rpartition(".")

@@ -13,6 +13,7 @@ Layer: ``compat``.
 import typing as _typing
 
 from functrans.compat import namespaces as _namespaces
+from functrans.compat.autograd.operators import adapted as _adapted
 from functrans.compat.autograd.table import TABLE as _TABLE
 
 if _typing.TYPE_CHECKING:
@@ -35,4 +36,4 @@ def install() -> None:
     _namespaces.install(__name__, "autograd")
 
 
-_namespaces.build(__name__, "autograd", _TABLE)
+_namespaces.build(__name__, "autograd", _TABLE, adapt=_adapted)

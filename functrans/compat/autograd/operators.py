@@ -13,6 +13,7 @@ import inspect
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from functrans import pytrees
 from functrans.compat.autograd.spaces import vspace
 from functrans.control.checkpoint import checkpoint as checkpoint
 from functrans.core.arguments import name_of
-from functrans.core.boundary import shorten
+from functrans.core.boundary import boundary
 from functrans.core.state import rebinds
 from functrans.core.values import Array, R
 from functrans.transforms.forward import jvp
@@ -38,9 +39,6 @@ def called(function: Callable[..., R], *args: Any, **options: Any) -> R:
     token = rebinds.set(True)
     try:
         return function(*args, **options)
-    except Exception as error:
-        shorten(error)
-        raise
     finally:
         rebinds.reset(token)
 
@@ -60,6 +58,7 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
       Operator ``(fun, argnum=0, *options)``, which gives a function of the arguments of ``fun``.
     """
 
+    @boundary
     @functools.wraps(operator)
     def nary(
         fun: Callable[..., Any], argnum: Any = 0, *options: object, **named: Any
@@ -70,6 +69,7 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
                 "function itself, not its value"
             )
 
+        @boundary
         def of_fun(*args: object, **kwargs: object) -> Any:
             places = [argnum] if isinstance(argnum, int) else list(argnum)
 
@@ -97,12 +97,12 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
 def pulled(fun: Callable[..., Any], x: Any) -> tuple[Callable[[Any], Any], Any]:
     """The pullback of a function of one argument, and its value."""
     value, pull = called(vjp, fun, x)
-    return lambda g: _given(called(pull, g)[0]), _given(value)
+    return boundary(lambda g: _given(called(pull, g)[0])), _given(value)
 
 
 def pushed(fun: Callable[..., Any], x: Any) -> Callable[[Any], Any]:
     """The pushforward of a function of one argument: tangent to value and tangent."""
-    return lambda v: _given(called(jvp, fun, (x,), (v,)))
+    return boundary(lambda v: _given(called(jvp, fun, (x,), (v,))))
 
 
 @unary_to_nary
@@ -224,6 +224,7 @@ def hessian_tensor_product(fun: Callable[..., Any], argnum: object = 0) -> Calla
       array([ 6., 12.])
     """
 
+    @boundary
     def product(*args: object, **kwargs: object) -> Any:
         *given, tensor = args
 
@@ -247,6 +248,7 @@ def tensor_jacobian_product(fun: Callable[..., Any], argnum: object = 0) -> Call
       array([ 2., 12.])
     """
 
+    @boundary
     def product(*args: Array, **kwargs: Any) -> Any:
         *given, tensor = args
 
@@ -294,6 +296,7 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:
     """
     signature = inspect.signature(fun)
 
+    @boundary
     def gradients(*args: object, **kwargs: object) -> Any:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -309,3 +312,9 @@ def multigrad_dict(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 def _bound(signature: inspect.Signature, arguments: Any) -> inspect.BoundArguments:
     return inspect.BoundArguments(signature, OrderedDict(arguments))
+
+
+def adapted(name: str, value: Any) -> Any:
+    """What is offered for a name: functions whose errors come without frames of functrans."""
+    is_numpys = name.startswith(("autograd.numpy.", "autograd.scipy."))
+    return boundary(value) if isinstance(value, FunctionType) and not is_numpys else value

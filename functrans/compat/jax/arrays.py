@@ -18,12 +18,15 @@ from typing import Any
 import numpy as np
 
 from functrans import tree
+from functrans.compat.jax.settings import config, edge
 from functrans.compat.jax.values import CPU
 from functrans.control import custom_rules
-from functrans.core.boundary import shorten
+from functrans.core.arguments import name_of
+from functrans.core.boundary import at_user
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer
-from functrans.core.source import is_internal, is_own
+from functrans.core.source import here, is_internal, is_own
+from functrans.core.state import config as functrans_config
 from functrans.core.state import rebinds
 from functrans.core.transformed import Wrapper
 from functrans.core.values import P, R
@@ -48,11 +51,20 @@ class Array(np.ndarray):
         """Places for functional updates."""
         return _Places(np.asarray(self))
 
+    @edge
     def __getitem__(self, index: Any) -> Any:
         """``self[index]``; integers of the index may be traced."""
         if has_tracer((index,)):
             return At(np.asarray(self))[index].get(mode="clip")
         return given(super().__getitem__(index))
+
+    def __array_wrap__(
+        self, array: np.ndarray, context: Any = None, return_scalar: bool = False
+    ) -> Any:
+        """The result of a ufunc."""
+        if context is not None and config.in_force():
+            _check_numbers(context[0].__name__, context[1], array)
+        return super().__array_wrap__(array, context, return_scalar)
 
     def block_until_ready(self) -> Array:
         """The array itself."""
@@ -184,17 +196,41 @@ def called(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     """Call a function of functrans for code written for JAX."""
     token = rebinds.set(True)
     try:
-        return given(_apart(function(*args, **kwargs), args))
-    except Exception as error:
-        shorten(error)
-        raise
+        settings = config.in_force()
+        if settings:
+            return _watched(function, args, kwargs, settings)
+        return given(_apart(at_user(function, *args, **kwargs), args))
     finally:
         rebinds.reset(token)
+
+
+def _watched(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    settings: dict[str, Any],
+) -> Any:
+    """The same under settings of ``jax.config``."""
+    with functrans_config(**settings):
+        result = given(_apart(at_user(function, *args, **kwargs), args))
+    _check_numbers(name_of(function), (args, kwargs), result)
+    return result
+
+
+def _check_numbers(what: str, operands: Any, result: Any) -> None:
+    """Raise where NaN comes to exist, or an infinity, if ``jax.config`` says so."""
+    watch = config.in_force().get("nan_watch")
+    if watch is None or not any(map(watch.is_bad, tree.leaves(result))):
+        return
+    if not any(map(watch.is_bad, tree.leaves(operands))):
+        kind = "nan" if watch.nan else "inf"
+        raise FloatingPointError(f"invalid value ({kind}) encountered in {what}{here()}")
 
 
 def giving(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose results are ``given``."""
 
+    @edge
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
         return called(function, args, kwargs)
@@ -209,6 +245,7 @@ class Given(Wrapper):
         functools.update_wrapper(self, function, updated=())
         self._function = function
 
+    @edge
     def __call__(self, *args: object, **kwargs: object) -> Any:
         """As the function."""
         return called(self._function, args, kwargs)
@@ -294,7 +331,7 @@ def adapted(name: str, value: Any) -> Any:
     """What is offered for a name: functions give ``Array``, and functions that do."""
     is_function = isinstance(value, (FunctionType, MethodType)) or name == "jax.numpy.vectorize"
     if not is_function or name.startswith(_AS_THEY_ARE):
-        return value
+        return edge(value) if is_function else value
     function = giving(value)
     place, _, function.__qualname__ = name.rpartition(".")
     function.__module__ = f"functrans.compat.{place}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 _VALUES = "functrans.compat.jax.values"
 _ARRAYS = "functrans.compat.jax.arrays"
+_SETTINGS = "functrans.compat.jax.settings"
 _DISTRIBUTIONS = (
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
     "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "multinomial", "multivariate_normal",
@@ -31,18 +32,20 @@ TABLE: dict[str, tuple[str, ...]] = {
         f"{_ARRAYS}: custom_jvp custom_vjp",
         "functrans: Array ShapeDtypeStruct checkpoint checkpoint_policies clear_caches"
         " closure_convert"
-        " custom_gradient debug_nans disable_jit eval_shape float0 grad"
+        " custom_gradient eval_shape float0 grad"
         " hessian hvp jacfwd jacobian jacrev jvp linear_transpose linearize make_jaxpr"
         " named_scope pure_callback remat value_and_grad vjp vmap"
         " print_environment_info=show_versions",
         f"{_VALUES}: Device NamedSharding P=PartitionSpec __version__ __version_info__"
-        " block_until_ready check_tracer_leaks"
-        " checking_leaks config debug_key_reuse default_backend default_device"
-        " default_matmul_precision device_count device_get device_put devices enable_x64"
+        " block_until_ready default_backend device_count device_get device_put devices"
         " ensure_compile_time_eval jit local_device_count=device_count local_devices=devices"
-        " log_compiles named_call numpy_dtype_promotion numpy_rank_promotion process_index"
+        " named_call process_index"
         " host_id=process_index process_count=device_count host_count=device_count"
-        " pmap shard_map threefry_partitionable transfer_guard typeof",
+        " pmap shard_map typeof",
+        f"{_SETTINGS}: check_tracer_leaks checking_leaks config debug_infs debug_key_reuse"
+        " debug_nans default_device default_matmul_precision default_prng_impl disable_jit"
+        " enable_checks enable_x64 explain_cache_misses legacy_prng_key log_compiles no_tracing"
+        " numpy_dtype_promotion numpy_rank_promotion threefry_partitionable transfer_guard",
         f"{_OWN_TREE}: tree_map=map",
     ),
     "numpy": (
@@ -107,7 +110,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "version": (f"{_VALUES}: __version__ __version_info__",),
     "_src": (),
     "_src.flatten_util": ("functrans.flatten_util: *",),
-    "experimental": (f"{_VALUES}: enable_x64", "functrans: io_callback"),
+    "experimental": (f"{_SETTINGS}: enable_x64", "functrans: io_callback"),
     "experimental.checkify": (),
     "experimental.jet": ("functrans: jet",),
     "experimental.ode": ("functrans.scipy.integrate: odeint",),

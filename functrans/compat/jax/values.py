@@ -1,4 +1,4 @@
-"""Names of JAX that have no counterpart in functrans: devices, settings, and kinds of keys.
+"""Names of JAX that have no counterpart in functrans: devices and kinds of keys.
 
 There is one device, the CPU; dtypes are those that are asked for, as with JAX's ``jax_enable_x64``.
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -166,79 +165,9 @@ def typeof(x: Any) -> AbstractArray:
     return AbstractArray(aval.shape, aval.dtype)
 
 
-# settings -----------------------------------------------------------------------------------------
-
-
-class Config:
-    """``jax.config``: settings by name.
-
-    ``jax_enable_x64`` is on and stays so; others are kept and change nothing.
-    """
-
-    def __init__(self) -> None:
-        self._values: dict[str, Any] = {
-            "jax_enable_x64": True,
-            "jax_platforms": "cpu",
-            "jax_platform_name": "cpu",
-            "jax_disable_jit": False,
-            "jax_debug_nans": False,
-            "jax_numpy_dtype_promotion": "standard",
-            "jax_numpy_rank_promotion": "allow",
-            "jax_default_matmul_precision": None,
-            "jax_traceback_filtering": "auto",
-            "jax_threefry_partitionable": True,
-            "jax_default_device": None,
-        }
-
-    def __getattr__(self, name: str) -> Any:
-        """A setting."""
-        if name.startswith("_") or name.removeprefix("x64") == "_enabled":
-            raise AttributeError(name)
-        if name == "x64_enabled":
-            return True
-        key = name if name in self._values else f"jax_{name}"
-        if key not in self._values:
-            raise AttributeError(f"jax.config has no setting {name!r} here", name=name, obj=self)
-        return self._values[key]
-
-    def update(self, name: str, value: bool) -> None:
-        """Keep a setting; ``jax_enable_x64`` stays on, with a warning."""
-        if name == "jax_enable_x64":
-            if not value:
-                warnings.warn(
-                    "functrans has the dtypes that are asked for, float64 by default: "
-                    "jax_enable_x64=False changes nothing",
-                    stacklevel=2,
-                )
-            return
-        self._values[name] = value
-
-    def read(self, name: str) -> Any:
-        """A setting."""
-        return getattr(self, name)
-
-    def parse_flags_with_absl(self) -> None:
-        """Nothing."""
-
-
-config = Config()
-
-
-def enable_x64(new_val: bool = True) -> Any:
-    """A context in which dtypes are as everywhere; see ``Config``."""
-    if not new_val:
-        config.update("jax_enable_x64", False)
-    return nullcontext()
-
-
-def _no_context(*args: object, **options: object) -> Any:
+def ensure_compile_time_eval() -> AbstractContextManager[None]:
     """A context that changes nothing here."""
     return nullcontext()
-
-
-default_matmul_precision = numpy_rank_promotion = numpy_dtype_promotion = _no_context
-default_device = transfer_guard = log_compiles = ensure_compile_time_eval = _no_context
-check_tracer_leaks = checking_leaks = debug_key_reuse = threefry_partitionable = _no_context
 
 
 # dtypes and keys ----------------------------------------------------------------------------------
