@@ -16,6 +16,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.core.arguments import canonical, leaf_description
 from functrans.core.boundary import guard as _guard
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.ownership import own_array
 from functrans.core.values import Array
@@ -86,6 +87,7 @@ class _Unravel:
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[np.dtype, ...]
 
+    @boundary
     def __call__(self, new: Array | complex) -> dict[str, Any]:
         """Turn a vector back into the pytree."""
         sizes = tuple(math.prod(shape) for shape in self.shapes)
