@@ -1,7 +1,8 @@
 """How a SciPy-shaped function finds its plain and its traced implementation.
 
-Here: ``implements`` (plain arguments go to SciPy itself, traced ones to the function below it) and
-the conversion of operands. Not here: the functions. SciPy is imported when it is first called.
+Here: ``implements`` (plain arguments go to SciPy itself, traced ones to the function below it),
+``by_code`` (traced ones run SciPy's own code), what namespaces import later, and the conversion of
+operands. Not here: the functions. SciPy is imported when it is first called.
 
 Layer: ``scipy`` (first module).
 """
@@ -9,7 +10,7 @@ Layer: ``scipy`` (first module).
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pkgutil import resolve_name
 from typing import Any, TypeVar
 
@@ -17,7 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from functrans.core.boundary import shorten
+from functrans.core.deferred import deferred
 from functrans.core.dispatch import dtype_of
+from functrans.namespaces import missing
 from functrans.numpy.common import as_array, inexact
 from functrans.numpy.dispatch import has_tracer
 from functrans.primitives.elementwise import rint
@@ -78,6 +81,49 @@ def implements(path: str, **own: Callable[..., Any]) -> Callable[[F], F]:
         return function  # type: ignore[return-value]  # it has the signature of F
 
     return decorate
+
+
+@functools.cache
+def by_code(path: str) -> Callable[..., Any]:
+    """A function of SciPy whose own code is traced, as code of the user's is.
+
+    Args:
+      path: where it is in SciPy: ``"signal.hilbert"``.
+    """
+    scipys = plain(path)
+
+    @functools.wraps(scipys)
+    def function(*args: object, **kwargs: object) -> Any:
+        try:
+            if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
+                return deferred.call_twin(scipys, args, kwargs)
+            return scipys(*args, **kwargs)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    function.__module__ = f"functrans.scipy.{path.rpartition('.')[0]}"
+    return function
+
+
+def later(module: str, names: Sequence[str], constants: Sequence[str] = ()) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a namespace.
+
+    Args:
+      module: of SciPy: ``"signal"``.
+      names: functions that are traced by their code.
+      constants: functions of plain arguments and classes, which are SciPy's own.
+    """
+
+    def attribute(name: str) -> Any:
+        """What SciPy has under the name, imported at first use."""
+        if name in names:
+            return by_code(f"{module}.{name}")
+        if name in constants:
+            return plain(f"{module}.{name}")
+        raise missing(f"functrans.scipy.{module}", name)
+
+    return attribute
 
 
 def floats(*operands: Any) -> list[Any]:

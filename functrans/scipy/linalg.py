@@ -22,9 +22,9 @@ from functrans.core.values import Array
 from numpy.linalg import LinAlgError as LinAlgError
 
 from functrans import numpy as _fnp
-from functrans.namespaces import exported as _exported, listing as _listing, missing as _missing
+from functrans.namespaces import exported as _exported, listing as _listing
 from functrans.numpy import kron as kron, tril as tril, triu as triu
-from functrans.scipy.dispatch import implements as _implements, plain as _plain
+from functrans.scipy.dispatch import implements as _implements, later as _later
 from functrans.scipy.linalg_equations import (
     solve_continuous_are as solve_continuous_are,
     solve_continuous_lyapunov as solve_continuous_lyapunov,
@@ -32,12 +32,12 @@ from functrans.scipy.linalg_equations import (
     solve_lyapunov as solve_lyapunov, solve_sylvester as solve_sylvester,
 )  # fmt: skip
 from functrans.scipy.linalg_factors import (
-    cho_factor as cho_factor, cho_solve as cho_solve, cholesky as cholesky, diagsvd as diagsvd,
-    eig as eig, eigh as eigh, eigh_tridiagonal as eigh_tridiagonal, eigvals as eigvals,
-    eigvalsh as eigvalsh, hessenberg as hessenberg, lu as lu, lu_factor as lu_factor,
+    cho_factor as cho_factor, cho_solve as cho_solve, cholesky as cholesky,
+    eig as eig, eigh as eigh, eigh_tridiagonal as eigh_tridiagonal,
+    hessenberg as hessenberg, lu as lu, lu_factor as lu_factor,
     lu_solve as lu_solve, null_space as null_space, orth as orth,
     orthogonal_procrustes as orthogonal_procrustes, pinv as pinv, pinvh as pinvh, polar as polar,
-    qr as qr, qr_multiply as qr_multiply, rq as rq, schur as schur, svd as svd, svdvals as svdvals,
+    qr as qr, qr_multiply as qr_multiply, rq as rq, schur as schur, svd as svd,
 )  # fmt: skip
 from functrans.scipy.linalg_functions import (
     coshm as coshm, cosm as cosm, expm as expm, expm_frechet as expm_frechet,
@@ -45,10 +45,10 @@ from functrans.scipy.linalg_functions import (
     sinhm as sinhm, sinm as sinm, sqrtm as sqrtm, tanhm as tanhm, tanm as tanm,
 )  # fmt: skip
 from functrans.scipy.linalg_structured import (
-    block_diag as block_diag, circulant as circulant, companion as companion,
-    convolution_matrix as convolution_matrix, fiedler as fiedler,
+    circulant as circulant, companion as companion,
+    convolution_matrix as convolution_matrix,
     fiedler_companion as fiedler_companion, hankel as hankel,
-    khatri_rao as khatri_rao, leslie as leslie, toeplitz as toeplitz,
+    toeplitz as toeplitz,
 )  # fmt: skip
 from functrans.scipy.linalg_systems import (
     det as det, inv as inv, lstsq as lstsq, matmul_toeplitz as matmul_toeplitz, solve as solve,
@@ -62,11 +62,12 @@ _CONSTANTS = ("dft", "hadamard", "helmert", "hilbert", "invhilbert", "invpascal"
 """Functions of integers, which are SciPy's own."""
 
 
-def __getattr__(name: str) -> _Any:
-    """SciPy's constant matrices, imported at first use."""
-    if name in _CONSTANTS:
-        return _plain(f"linalg.{name}")
-    raise _missing(__name__, name)
+_BY_CODE = (
+    "block_diag", "diagsvd", "eigvals", "eigvalsh", "fiedler", "khatri_rao", "leslie", "svdvals",
+)  # fmt: skip
+"""What is traced by SciPy's own code."""
+
+__getattr__ = _later("linalg", _BY_CODE, _CONSTANTS)
 
 
 @_implements("linalg.norm")
@@ -81,6 +82,6 @@ def norm(
     return _fnp.linalg.norm(a, ord=ord, axis=axis, keepdims=keepdims)
 
 
-__all__ = _exported(globals())
+__all__ = _exported(globals(), _BY_CODE)
 __dir__ = _listing(__all__)
 _guard(globals(), __all__)

@@ -326,22 +326,6 @@ def svd(
     return linalg.svd(a, full_matrices=bool(full_matrices))
 
 
-@implements("linalg.svdvals")
-def svdvals(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """Singular values, descending, as ``scipy.linalg.svdvals``."""
-    (a,) = floating("svdvals", a)
-    check_stacked("svdvals", a)
-    return linalg.svdvals(a)
-
-
-@implements("linalg.diagsvd")
-def diagsvd(s: ArrayLike, M: int, N: int) -> Array:  # SciPy's names
-    """The matrix of singular values, as ``scipy.linalg.diagsvd``."""
-    s = fnp.diag(s)
-    extra = ((0, M - shape_of(s)[0]), (0, N - shape_of(s)[1]))
-    return fnp.pad(s, extra)
-
-
 def _rank(s: Array, rcond: float | None, shape: tuple[int, ...], what: str) -> int:
     """How many singular values count, as SciPy's ``orth`` and ``null_space`` do."""
     known = layout_of(s)
@@ -521,25 +505,6 @@ def eigh(
     return w[..., wanted], v[..., wanted]
 
 
-@implements("linalg.eigvalsh")
-def eigvalsh(
-    a: ArrayLike,
-    b: Any = None,
-    *,
-    lower: bool = True,
-    overwrite_a: bool = False,
-    overwrite_b: bool = False,
-    type: int = 1,  # SciPy's name
-    check_finite: bool = True,
-    subset_by_index: Any = None,
-    subset_by_value: Any = None,
-    driver: str | None = None,
-) -> Any:
-    """Eigenvalues of Hermitian matrices, as ``scipy.linalg.eigvalsh``; see :func:`eigh`."""
-    options = {"subset_by_index": subset_by_index, "subset_by_value": subset_by_value}
-    return eigh.traced(a, b, lower=lower, type=type, eigvals_only=True, **options)  # type: ignore[attr-defined]  # set by implements
-
-
 @implements("linalg.eigh_tridiagonal")
 def eigh_tridiagonal(
     d: ArrayLike,
@@ -601,24 +566,11 @@ def eig(
     """
     _refuse_general("eig", b, left, homogeneous_eigvals)
     if not right:
-        return eigvals.traced(a)  # type: ignore[attr-defined]  # set by implements
+        (a,) = floating("eigvals", a)
+        check_square("eigvals", a)
+        return linalg.eigvals(a)
     w, v = fnp.linalg.eig.traced(a)  # type: ignore[attr-defined]  # set by implements
     return cast(w, complex_dtype(dtype_of(w))), v
-
-
-@implements("linalg.eigvals")
-def eigvals(
-    a: ArrayLike,
-    b: Any = None,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
-    homogeneous_eigvals: bool = False,
-) -> Array:
-    """Eigenvalues of square matrices, as ``scipy.linalg.eigvals``; always complex."""
-    _refuse_general("eigvals", b, False, homogeneous_eigvals)
-    (a,) = floating("eigvals", a)
-    check_square("eigvals", a)
-    return linalg.eigvals(a)
 
 
 # polar form -------------------------------------------------------------------------------------

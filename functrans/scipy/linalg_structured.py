@@ -103,28 +103,6 @@ def companion(a: Array) -> Array:
     return fnp.concatenate((first, below), axis=-2)
 
 
-@implements("linalg.leslie")
-def leslie(f: Array, s: Any) -> Array:
-    """Leslie's matrix of fecundities and survival rates, as ``scipy.linalg.leslie``."""
-    f, s = _vectors("leslie", f, s)
-    *lead, n = shape_of(f)
-    if n < 2 or shape_of(s)[-1] != n - 1:
-        raise ShapeError(
-            f"leslie: fecundities {shape_of(f)} and survival rates {shape_of(s)}{here()}; expected "
-            "at least 2 of the former, and one less of the latter"
-        )
-    below = fnp.where(np.eye(n - 1, dtype=bool), s[..., None], 0)
-    rest = fnp.concatenate((below, np.zeros((*lead, n - 1, 1), dtype_of(s))), axis=-1)
-    return fnp.concatenate((f[..., None, :], rest), axis=-2)
-
-
-@implements("linalg.fiedler")
-def fiedler(a: Array) -> Array:
-    """``|a[i] - a[j]|``, as ``scipy.linalg.fiedler``."""
-    (a,) = _vectors("fiedler", a)
-    return fnp.abs(a[..., :, None] - a[..., None, :])
-
-
 @implements("linalg.convolution_matrix")
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix that convolves a vector with ``a``, as ``scipy.linalg.convolution_matrix``.
@@ -152,47 +130,6 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     place = start + np.arange(count)[:, None] - np.arange(n)
     inside = (place >= 0) & (place < m)
     return fnp.where(inside, fnp.take(a, np.where(inside, place, 0), axis=-1), 0)
-
-
-@implements("linalg.block_diag")
-def block_diag(*arrs: ArrayLike) -> Array:
-    """Matrices along the diagonal of one matrix, as ``scipy.linalg.block_diag``.
-
-    Args:
-      *arrs: matrices ``[..., m, n]`` with stacks that broadcast; vectors are one row.
-
-    Example:
-      >>> import functrans as ft
-      >>> ft.jit(block_diag)(np.ones((1, 2)), np.array([[3.0]]))
-      array([[1., 1., 0.],
-             [0., 0., 3.]])
-    """
-    blocks = [fnp.atleast_2d(as_array(x)) for x in arrs]
-    dtype = np.result_type(*(dtype_of(x) for x in blocks))
-    lead = np.broadcast_shapes(*(shape_of(x)[:-2] for x in blocks))
-    width = sum(shape_of(x)[-1] for x in blocks)
-    rows, at = [], 0
-    for block in blocks:
-        m, n = shape_of(block)[-2:]
-        block = fnp.broadcast_to(block, (*lead, m, n))
-        left, right = (np.zeros((*lead, m, k), dtype) for k in (at, width - at - n))
-        rows.append(fnp.concatenate((left, block, right), axis=-1))
-        at += n
-    return fnp.concatenate(rows, axis=-2)
-
-
-@implements("linalg.khatri_rao")
-def khatri_rao(a: Array, b: Array) -> Array:
-    """Kronecker products of columns, as ``scipy.linalg.khatri_rao``."""
-    a, b = as_array(a), as_array(b)
-    if len(shape_of(a)) < 2 or len(shape_of(b)) < 2 or shape_of(a)[-1] != shape_of(b)[-1]:
-        raise ShapeError(
-            f"khatri_rao: expected matrices with equally many columns, got {shape_of(a)} and "
-            f"{shape_of(b)}{here()}"
-        )
-    product = a[..., :, None, :] * b[..., None, :, :]
-    *lead, m, p, n = shape_of(product)
-    return fnp.reshape(product, (*lead, m * p, n))
 
 
 @implements("linalg.fiedler_companion")

@@ -9,10 +9,11 @@ Layer: ``scipy``.
 from functrans.core.boundary import guard as _guard
 from functrans.namespaces import exported as _exported
 from functrans.namespaces import listing as _listing
+from functrans.scipy.dispatch import later as _later
 
 # isort: off
 from functrans.scipy.ndimage_filters import (
-    convolve as convolve, convolve1d as convolve1d, correlate as correlate,
+    convolve as convolve, correlate as correlate,
     correlate1d as correlate1d, gaussian_filter as gaussian_filter,
     gaussian_filter1d as gaussian_filter1d,
     gaussian_gradient_magnitude as gaussian_gradient_magnitude,
@@ -29,11 +30,15 @@ from functrans.scipy.ndimage_interpolation import (
 )  # fmt: skip
 from functrans.scipy.ndimage_measurements import (
     center_of_mass as center_of_mass, maximum as maximum, mean as mean, minimum as minimum,
-    standard_deviation as standard_deviation, sum as sum, sum_labels as sum_labels,
+    sum as sum, sum_labels as sum_labels,
     variance as variance,
 )  # fmt: skip
 # isort: on
 
-__all__ = _exported(globals())
+_BY_CODE = ("convolve1d", "standard_deviation")
+"""What is traced by SciPy's own code."""
+
+__getattr__ = _later("ndimage", _BY_CODE)
+__all__ = _exported(globals(), _BY_CODE)
 __dir__ = _listing(__all__)
 _guard(globals(), __all__)

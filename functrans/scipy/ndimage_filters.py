@@ -193,22 +193,6 @@ def correlate1d(
     return in_dtype(out, dtype)
 
 
-@implements("ndimage.convolve1d")
-def convolve1d(
-    input: ArrayLike,  # SciPy's name
-    weights: ArrayLike,
-    axis: int = -1,
-    output: Any = None,
-    mode: str = "reflect",
-    cval: ArrayLike = 0.0,
-    origin: int = 0,
-) -> Array:
-    """Convolution along an axis, as ``scipy.ndimage.convolve1d``; see :func:`correlate1d`."""
-    weights = fnp.asarray(weights)[::-1]
-    origin = -origin - (shape_of(weights)[0] % 2 == 0)
-    return correlate1d.traced(input, weights, axis, output, mode, cval, origin)  # type: ignore[attr-defined]  # set by implements
-
-
 @implements("ndimage.correlate")
 def correlate(
     input: ArrayLike,  # SciPy's name

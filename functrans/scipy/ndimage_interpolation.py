@@ -15,6 +15,7 @@ Layer: ``scipy``.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ from functrans.primitives.complex_parts import real_dtype
 from functrans.primitives.filters import recursive_filter
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import floats, implements
+from functrans.scipy.dispatch import floats, implements, plain
 from functrans.scipy.ndimage_filters import as_image, extended, in_dtype, per_axis
 
 _POLES: dict[int, tuple[float, ...]] = {
@@ -70,6 +71,13 @@ def _kind(mode: str) -> str:
     return "reflect" if mode in ("nearest", "reflect", "grid-mirror") else "mirror"
 
 
+@functools.cache
+def _is_exact() -> bool:
+    """Whether SciPy's reflected splines are exact: from 1.18 on. Plain and traced arrays agree."""
+    major, minor = plain("version.version").split(".")[:2]
+    return (int(major), int(minor)) >= (1, 18)
+
+
 def _start_weights(n: int, z: float, kind: str) -> np.ndarray:
     """The first element of the causal recursion as weights of all samples, summed in closed form.
 
@@ -81,12 +89,13 @@ def _start_weights(n: int, z: float, kind: str) -> np.ndarray:
         weights[[0, -1]] = 1.0, z ** (n - 1)
         return weights / (1 - z ** (2 * n - 2))
     if kind == "reflect":
-        # SciPy's loop reads the first sample last, when the sum already stands in its place: the
-        # term of weight z**(2 n - 1) is that of the sum. Plain and traced arrays agree so.
         weights = z ** k.astype(float) + z ** (2.0 * n - 1 - k)
-        weights[0], weights[-1] = 1.0, z**n
-        weights *= 1 + z ** (2 * n - 1)
-        weights[-1] += z ** (n - 1)
+        if not _is_exact():
+            # SciPy's loop read the first sample last, when the sum already stood in its place: the
+            # term of weight z**(2 n - 1) was that of the sum.
+            weights[0], weights[-1] = 1.0, z**n
+            weights *= 1 + z ** (2 * n - 1)
+            weights[-1] += z ** (n - 1)
         weights *= z / (1 - z ** (2 * n))
         weights[0] += 1
         return weights

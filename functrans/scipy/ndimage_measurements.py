@@ -105,18 +105,6 @@ def variance(input: ArrayLike, labels: Any = None, index: Any = None) -> Any:  #
     return _measured("variance", input, labels, index, _variances)
 
 
-@implements("ndimage.standard_deviation")
-def standard_deviation(
-    input: ArrayLike, labels: Any = None, index: Any = None
-) -> Array:  # SciPy's names
-    """Standard deviations over regions, as ``scipy.ndimage.standard_deviation``."""
-
-    def measure(x: ArrayLike, masks: np.ndarray) -> Array:
-        return fnp.sqrt(_variances(x, masks))
-
-    return _measured("standard_deviation", input, labels, index, measure)
-
-
 @implements("ndimage.minimum")
 def minimum(input: ArrayLike, labels: Any = None, index: Any = None) -> Array:  # SciPy's names
     """Least values of regions, as ``scipy.ndimage.minimum``; equal ones share the derivative.

@@ -19,7 +19,6 @@ from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.numpy.common import listed_axes
 from functrans.primitives.convolution import conv
 from functrans.primitives.movement import reverse
 from functrans.primitives.slicing import BasicIndex, slice_index
@@ -140,57 +139,6 @@ def _convolved(a: ArrayLike, b: ArrayLike, mode: str, method: str) -> Any:
     return _direct(a, b, mode)
 
 
-@implements("signal.correlate")
-def correlate(in1: object, in2: object, mode: str = "full", method: str = "auto") -> Array:
-    """Correlation of arrays, the second one conjugated, as ``scipy.signal.correlate``.
-
-    Options as :func:`convolve`.
-    """
-    a, b = _operands("correlate", in1, in2, mode)
-    axes = _everything(a)
-    if _must_swap("correlate", a, b, mode, axes):
-        out = _convolved(b, fnp.conj(reverse(a, axes)), mode, method)
-        return whole(fnp.conj(reverse(out, axes)), in1, in2)
-    return whole(_convolved(a, fnp.conj(reverse(b, axes)), mode, method), in1, in2)
-
-
-@implements("signal.fftconvolve")
-def fftconvolve(
-    in1: object, in2: object, mode: str = "full", axes: int | Sequence[int] | None = None
-) -> Array:
-    """Convolution along axes by Fourier transforms, as ``scipy.signal.fftconvolve``."""
-    a, b = _operands("fftconvolve", in1, in2, mode)
-    ndim = len(shape_of(a))
-    chosen = listed_axes(axes, ndim, "axes")
-    if not ndim:
-        return a * b
-    if not chosen:
-        raise ValueError(f"fftconvolve: axes={axes!r} names no axis{here()}")
-    for axis in range(ndim):
-        n, k = shape_of(a)[axis], shape_of(b)[axis]
-        if axis not in chosen and n != k and 1 not in (n, k):
-            raise ShapeError(
-                f"fftconvolve: extents {n} and {k} of axis {axis} do not broadcast{here()}"
-            )
-    if _must_swap("fftconvolve", a, b, mode, chosen):
-        a, b = b, a
-    if not math.prod(shape_of(a)) or not math.prod(shape_of(b)):
-        return np.zeros((0,), dtype_of(a))
-    # Along an axis of extent 1 the product of transforms is a product.
-    wide = tuple([k for k in chosen if 1 not in (shape_of(a)[k], shape_of(b)[k])])
-    if mode != "full" or not wide:
-        wide = chosen
-    return _by_fourier(a, b, mode, wide) if wide else a * b
-
-
-@implements("signal.oaconvolve")
-def oaconvolve(
-    in1: object, in2: object, mode: str = "full", axes: int | Sequence[int] | None = None
-) -> Array:
-    """As ``scipy.signal.oaconvolve``; traced, the transform is that of :func:`fftconvolve`."""
-    return fftconvolve.traced(in1, in2, mode, axes)  # type: ignore[attr-defined]  # set by implements
-
-
 def _two_axes(
     name: str, in1: object, in2: object, mode: str, boundary: str, fillvalue: object, flip: bool
 ) -> Array:
@@ -288,63 +236,6 @@ def upfirdn(
     rows, back = _rows(cast(x, dtype), axis)
     k = shape_of(h)[0]
     return back(fir(cast(h, dtype), rows, (k - 1, k - 1), int(up), int(down)))
-
-
-@implements("signal.resample_poly")
-def resample_poly(
-    x: ArrayLike,
-    up: int,
-    down: int,
-    axis: int = 0,
-    window: object = ("kaiser", 5.0),
-    padtype: str = "constant",
-    cval: object = None,
-) -> Any:
-    """Change the rate of a signal by a ratio, as ``scipy.signal.resample_poly``.
-
-    Args:
-      x: signal.
-      up: factor.
-      down: divisor.
-      axis: the axis.
-      window: of the low-pass filter, or its coefficients.
-      padtype: traced, ``"constant"`` only: zeros beyond the border.
-      cval: traced, ``None`` or 0.
-
-    Raises:
-      UnsupportedOperationError: another ``padtype``.
-    """
-    if padtype != "constant" or cval:
-        raise UnsupportedOperationError(
-            f"scipy.signal.resample_poly with padtype={padtype!r} cannot be traced{here()}; "
-            "subtract the mean or the line first and add it to the result"
-        )
-    (x,) = floats(x)
-    if int(up) != up or int(down) != down or up < 1 or down < 1:
-        raise ValueError(f"resample_poly: up={up!r} and down={down!r} must be positive integers")
-    common = math.gcd(int(up), int(down))
-    up, down = int(up) // common, int(down) // common
-    if up == down == 1:
-        return x
-    n = shape_of(x)[normalize_axis(axis, len(shape_of(x)), "axis")]
-    count = -(-n * up // down)
-    if isinstance(window, (list, np.ndarray)):
-        h = np.asarray(window)
-        half = (h.size - 1) // 2
-    else:
-        largest = max(up, down)
-        half = 10 * largest
-        h = plain("signal.firwin")(2 * half + 1, 1.0 / largest, window=window)
-    h = h * up
-    before = down - half % down
-    skipped = (half + before) // down
-    after = 0
-    while -(-(((n - 1) * up) + h.size + before + after) // down) < count + skipped:
-        after += 1
-    h = np.concatenate([np.zeros(before), h, np.zeros(after)])
-    rows, back = _rows(x, axis)
-    out = fir(h.astype(dtype_of(x)), rows, (h.size - 1, h.size - 1), up, down)
-    return back(out[..., skipped : skipped + count])
 
 
 @implements("signal.savgol_filter")

@@ -22,12 +22,12 @@ from functrans import numpy as fnp
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.values import Array
-from functrans.errors import ShapeError, UnsupportedOperationError
+from functrans.errors import ShapeError
 from functrans.primitives.filters import recursive_filter
 from functrans.primitives.structural import cast, normalize_axis
-from functrans.scipy.dispatch import common_floating, floats, implements, plain, whole
+from functrans.scipy.dispatch import common_floating, floats, implements, whole
 from functrans.scipy.ndimage_filters import median_filter, rank_filter
-from functrans.scipy.signal_convolution import convolve, correlate, fir, resample_poly
+from functrans.scipy.signal_convolution import convolve, fir
 
 
 def _coefficients(name: str, b: ArrayLike, a: Any) -> tuple[Any, Any]:
@@ -155,68 +155,6 @@ def lfilter_zi(b: Any, a: Any) -> Array:
 # forwards and backwards -------------------------------------------------------------------------
 
 
-def _margins(
-    name: str, x: Any, padtype: str | None, padlen: int | None, default: int
-) -> tuple[Any, int]:
-    """The signal with margins along its last axis, and their extent."""
-    if padtype not in ("odd", "even", "constant", None):
-        raise ValueError(
-            f"{name}: padtype={padtype!r}; expected 'odd', 'even', 'constant' or None{here()}"
-        )
-    edge = 0 if padtype is None else default if padlen is None else int(padlen)
-    n = shape_of(x)[-1]
-    if n <= edge:
-        raise ValueError(
-            f"{name}: the signal has {n} samples, but must have more than padlen={edge}{here()}"
-        )
-    if not edge:
-        return x, 0
-    first, last = x[..., :1], x[..., -1:]
-    left, right = x[..., edge:0:-1], x[..., -2 : -(edge + 2) : -1]
-    if padtype == "odd":
-        left, right = 2 * first - left, 2 * last - right
-    elif padtype == "constant":
-        left, right = (fnp.broadcast_to(v, shape_of(left)) for v in (first, last))
-    return fnp.concatenate((left, x, right), axis=-1), edge
-
-
-@implements("signal.filtfilt")
-def filtfilt(
-    b: ArrayLike,
-    a: ArrayLike,
-    x: ArrayLike,
-    axis: int = -1,
-    padtype: str | None = "odd",
-    padlen: int | None = None,
-    method: str = "pad",
-    irlen: int | None = None,
-) -> Array:
-    """Filter forwards and backwards, which has no phase, as ``scipy.signal.filtfilt``.
-
-    Raises:
-      UnsupportedOperationError: ``method="gust"``.
-      ValueError: the signal is too short.
-    """
-    if method != "pad":
-        raise UnsupportedOperationError(
-            f"scipy.signal.filtfilt with method={method!r} cannot be traced{here()}; use 'pad'"
-        )
-    b, a = _coefficients("filtfilt", b, a)
-    (x,) = floats(x)
-    dtype = common_floating(b, a, x)
-    b, a, x = (cast(v, dtype) for v in (b, a, x))
-    axis = normalize_axis(axis, len(shape_of(x)), "axis")
-    wide, edge = _margins(
-        "filtfilt", fnp.moveaxis(x, axis, -1), padtype, padlen, 3 * shape_of(b)[0]
-    )
-    step = lfilter_zi.traced(b, a)  # type: ignore[attr-defined]  # set by implements
-    for _ in range(2):
-        y, _ = _run(b, a, wide, step * wide[..., :1])
-        wide = y[..., ::-1]
-    n = shape_of(x)[axis]
-    return fnp.moveaxis(wide[..., edge : edge + n], -1, axis)
-
-
 def _sections(name: str, sos: object) -> Any:
     (sos,) = floats(sos)
     if len(shape_of(sos)) != 2 or shape_of(sos)[1] != 6:
@@ -252,88 +190,6 @@ def sosfilt(sos: Any, x: ArrayLike, axis: int = -1, zi: object = None) -> Any:
         ends.append(end)
     out = fnp.moveaxis(y, -1, axis)
     return out if zi is None else (out, fnp.moveaxis(fnp.stack(ends), -1, axis + 1))
-
-
-@implements("signal.sosfilt_zi")
-def sosfilt_zi(sos: Any) -> Array:
-    """The state in which sections answer a unit step at once, as ``scipy.signal.sosfilt_zi``."""
-    sos = _sections("sosfilt_zi", sos)
-    states, scale = [], 1.0
-    for k in range(shape_of(sos)[0]):
-        b, a = sos[k, :3], sos[k, 3:]
-        states.append(lfilter_zi.traced(b, a) * scale)  # type: ignore[attr-defined]  # set by implements
-        scale = scale * (fnp.sum(b) / fnp.sum(a))
-    return fnp.stack(states)
-
-
-@implements("signal.sosfiltfilt")
-def sosfiltfilt(
-    sos: object,
-    x: ArrayLike,
-    axis: int = -1,
-    padtype: str | None = "odd",
-    padlen: int | None = None,
-) -> Array:
-    """Filter by sections forwards and backwards, as ``scipy.signal.sosfiltfilt``.
-
-    The default of ``padlen`` counts coefficients that are zero, so ``sos`` must be known for it.
-    """
-    sections = _sections("sosfiltfilt", sos)
-    (x,) = floats(x)
-    dtype = common_floating(sections, x)
-    x = cast(x, dtype)
-    axis = normalize_axis(axis, len(shape_of(x)), "axis")
-    if padlen is None:
-        if not isinstance(sections, np.ndarray):
-            raise UnsupportedOperationError(
-                f"scipy.signal.sosfiltfilt with traced sections needs padlen{here()}"
-            )
-        taps = 2 * len(sections) + 1
-        taps -= min(int((sections[:, 2] == 0).sum()), int((sections[:, 5] == 0).sum()))
-        padlen = 3 * taps
-    wide, edge = _margins("sosfiltfilt", fnp.moveaxis(x, axis, -1), padtype, padlen, padlen)
-    step = cast(sosfilt_zi.traced(sections), dtype)  # type: ignore[attr-defined]  # set by implements
-    lead = len(shape_of(wide)) - 1
-    step = fnp.reshape(step, (shape_of(step)[0], *(1,) * lead, 2))
-    for _ in range(2):
-        start = step * wide[..., :1]
-        y, _ = sosfilt.traced(sections, wide, zi=start)  # type: ignore[attr-defined]  # set by implements
-        wide = y[..., ::-1]
-    n = shape_of(x)[axis]
-    return fnp.moveaxis(wide[..., edge : edge + n], -1, axis)
-
-
-@implements("signal.decimate")
-def decimate(
-    x: ArrayLike,
-    q: int,
-    n: int | None = None,
-    ftype: str = "iir",
-    axis: int = -1,
-    zero_phase: bool = True,
-) -> Array:
-    """Filter and keep every ``q``-th sample, as ``scipy.signal.decimate``.
-
-    Raises:
-      ValueError: ``ftype`` is neither ``"iir"`` nor ``"fir"``.
-    """
-    (x,) = floats(x)
-    axis = normalize_axis(axis, len(shape_of(x)), "axis")
-    dtype = dtype_of(x)
-    if ftype == "fir":
-        half = 10 * q if n is None else n // 2
-        taps = 2 * half if n is None else n
-        b = plain("signal.firwin")(taps + 1, 1.0 / q, window="hamming").astype(dtype)
-        if zero_phase:
-            return resample_poly.traced(x, 1, q, axis=axis, window=b)  # type: ignore[attr-defined]  # set by implements
-        y = lfilter.traced(b, np.ones(1, dtype), x, axis)  # type: ignore[attr-defined]  # set by implements
-    elif ftype == "iir":
-        sos = plain("signal.cheby1")(8 if n is None else n, 0.05, 0.8 / q, output="sos")
-        run: Any = sosfiltfilt if zero_phase else sosfilt
-        y = run.traced(np.asarray(sos, dtype), x, axis)
-    else:
-        raise ValueError(f"decimate: ftype={ftype!r}; expected 'iir' or 'fir'{here()}")
-    return y[(slice(None),) * axis + (slice(None, None, q),)]
 
 
 @implements("signal.deconvolve")
@@ -388,8 +244,8 @@ def wiener(im: object, mysize: object = None, noise: object = None) -> Array:
     sizes = np.broadcast_to(3 if mysize is None else np.asarray(mysize), (ndim,))
     ones = np.ones(sizes, dtype_of(x))
     count = float(np.prod(sizes))
-    mean = correlate.traced(x, ones, "same") / count  # type: ignore[attr-defined]  # set by implements
-    variance = correlate.traced(x * x, ones, "same") / count - mean * mean  # type: ignore[attr-defined]  # set by implements
+    mean = convolve.traced(x, ones, "same") / count  # type: ignore[attr-defined]  # set by implements
+    variance = convolve.traced(x * x, ones, "same") / count - mean * mean  # type: ignore[attr-defined]  # set by implements
     level = fnp.mean(variance) if noise is None else noise
     is_noise = variance < level
     safe = fnp.where(is_noise, 1, variance)

@@ -16,9 +16,10 @@ MODULES = ("scipy.special", "scipy.stats", "scipy.linalg", "scipy.signal", "scip
 LEFT = {
     "copyto", "place", "putmask", "astype", "eigh", "eigvalsh", "fromfile", "genfromtxt", "loadtxt",
     "fromregex", "fromstring", "load", "frombuffer", "einsum", "einsum_path", "histogramdd",
+    "spectrogram",
 }  # fmt: skip
-"""Functions that write to their first argument, whose arguments are options or files, or for which
-a list is one array for each axis."""
+"""Functions that write to their first argument, whose arguments are options or files, for which a
+list is one array for each axis, or that refuse lists of plain numbers, too."""
 
 
 def _functions() -> list[tuple[str, str]]:

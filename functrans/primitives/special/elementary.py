@@ -139,7 +139,7 @@ def _quotient(a: Array | complex, b: Array) -> Array:
 
 def _times_log(a: Array, log: Array) -> Array:
     """``a * log``, and 0 where ``a`` is and the logarithm is a number."""
-    return ew.where((a == 0) & ~ew.isnan(log), 0, a * log)
+    return ew.where((a == 0) & ew.logical_not(ew.isnan(log)), 0, a * log)
 
 
 logit_p: Primitive = special_primitive(
@@ -214,7 +214,7 @@ def _exprel_slope(x: Array) -> Array:
     """The derivative of ``exprel``; far out in exponentials, for which SciPy's loop has no end."""
     is_far, is_end = absolute(x) > _FAR_EXPONENT, x > _OVERFLOW
     near = hyp1f1(2.0, 3.0, ew.where(is_far, 0, x)) * 0.5
-    far = ew.where(is_far & ~is_end, x, 1)
+    far = ew.where(is_far & ew.logical_not(is_end), x, 1)
     inverse = 1 / far
     outer = exp_over(far) * (1 - inverse) + inverse * inverse
     end = ew.exp(ew.where(is_end, x, 0))  # infinite, as all its derivatives

@@ -352,7 +352,7 @@ def _log_ndtr_slope(x: Array, y: Array) -> Array:
     Far out by Laplace's continued fraction (DLMF 7.9.1), of which no derivative overflows.
     """
     is_left, is_far = x < 0, x < _FAR_LEFT
-    near = ew.where(is_left & ~is_far, x, 0)
+    near = ew.where(is_left & ew.logical_not(is_far), x, 0)
     left = math.sqrt(2 / math.pi) / erfcx(near * -math.sqrt(0.5))
     size = -ew.where(is_far, x, _FAR_LEFT)
     far = size + 1 / (size + 2 / (size + 3 / size))

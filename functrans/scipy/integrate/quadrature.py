@@ -60,26 +60,6 @@ def _samples(name: str, y: ArrayLike, x: Any, axis: int) -> tuple[Any, Any, int]
     return moved, fnp.diff(x, axis=-1), axis
 
 
-@implements("integrate.trapezoid")
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
-    """Integral by the trapezoidal rule, as ``scipy.integrate.trapezoid``.
-
-    Args:
-      y: samples.
-      x: abscissas; by default they are ``dx`` apart.
-      dx: see there; it may be traced.
-      axis: the axis of the samples.
-
-    Example:
-      >>> import functrans as ft
-      >>> ft.grad(trapezoid)(np.array([1.0, 2.0, 4.0]))
-      array([0.5, 1. , 0.5])
-    """
-    y, widths, _ = _samples("trapezoid", y, x, axis)
-    means = (y[..., 1:] + y[..., :-1]) * 0.5
-    return fnp.sum(means * (dx if widths is None else widths), axis=-1)
-
-
 def _started(out: Array | None, initial: object, axis: int) -> Array:
     """Cumulative results with a first element, if one is given."""
     if initial is not None:
@@ -87,23 +67,6 @@ def _started(out: Array | None, initial: object, axis: int) -> Array:
         first = fnp.broadcast_to(cast(fnp.asarray(initial), dtype_of(out)), shape)
         out = fnp.concatenate((first, out), axis=-1)
     return fnp.moveaxis(out, -1, axis)
-
-
-@implements("integrate.cumulative_trapezoid")
-def cumulative_trapezoid(
-    y: Any, x: Any = None, dx: object = 1.0, axis: int = -1, initial: Any = None
-) -> Any:
-    """Integrals up to each sample by the trapezoidal rule, as ``cumulative_trapezoid``.
-
-    Raises:
-      ValueError: ``initial`` is neither ``None`` nor 0.
-    """
-    if initial is not None and initial != 0:
-        raise ValueError(f"cumulative_trapezoid: initial must be None or 0, got {initial}{here()}")
-    y, widths, own = _samples("cumulative_trapezoid", y, x, axis)
-    means = (y[..., 1:] + y[..., :-1]) * 0.5
-    out = fnp.cumsum(means * (dx if widths is None else widths), axis=-1)
-    return _started(out, initial, own)
 
 
 def _quotient(x: ArrayLike, y: ArrayLike) -> Any:
