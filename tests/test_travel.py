@@ -35,6 +35,75 @@ def squared(x: Any) -> Any:
     return x * x
 
 
+@ft.custom_jvp
+def sine(x: Any) -> Any:
+    return np.sin(x)
+
+
+@sine.defjvp
+def sine_jvp(primals: Any, tangents: Any) -> Any:
+    return np.sin(primals[0]), 2 * np.cos(primals[0]) * tangents[0]
+
+
+@ft.custom_vjp
+def cosine(x: Any) -> Any:
+    return np.cos(x)
+
+
+cosine.defvjp(lambda x: (np.cos(x), x), lambda x, g: (-2 * np.sin(x) * g,))
+
+
+@ft.custom_vmap
+def doubled(x: Any) -> Any:
+    return 2 * x
+
+
+@doubled.def_vmap
+def doubled_vmap(axis_size: int, in_batched: Any, x: Any) -> Any:
+    return 3 * x, in_batched[0]
+
+
+@ft.implicit_diff(lambda x, a: x * x - a)
+def root(x0: Any, a: Any) -> Any:
+    return np.sqrt(a)
+
+
+@ft.sequential_vmap
+def halved(x: Any) -> Any:
+    return x / 2
+
+
+def sine_rule(primals: Any, tangents: Any) -> Any:
+    return np.sin(primals[0]), 3 * np.cos(primals[0]) * tangents[0]
+
+
+def forward(x: Any) -> Any:
+    return loss(x), x
+
+
+def backward(x: Any, g: Any) -> Any:
+    return (g * x,)
+
+
+def batched(axis_size: int, in_batched: Any, x: Any) -> Any:
+    return np.stack([x**3, x], -1), in_batched[0]
+
+
+def condition(x: Any, a: Any) -> Any:
+    return x * x - a
+
+
+def solver(x0: Any, a: Any) -> Any:
+    return np.sqrt(a)
+
+
+def other(make: Callable[..., Any], fun: Any, rule: str, *rules: Any) -> Any:
+    """A function with rules that has no name of its own in this module."""
+    made = make(fun)
+    getattr(made, rule)(*rules)
+    return made
+
+
 class Model:
     """Holds a transformed function as a method."""
 
@@ -106,6 +175,62 @@ def test_options_are_compared_by_what_they_mean() -> None:
 def test_what_decorates_a_function_pickles_by_its_name() -> None:
     assert pickle.loads(pickle.dumps(squared)) is squared
     np.testing.assert_array_equal(squared(X), X * X)
+
+
+NAMED = [sine, cosine, doubled, root, halved]
+UNNAMED: list[tuple[Any, tuple[Any, ...]]] = [
+    (other(ft.custom_jvp, np.sin, "defjvp", sine_rule), (1.0,)),
+    (other(ft.custom_vjp, loss, "defvjp", forward, backward), (X,)),
+    (other(ft.custom_vmap, rows, "def_vmap", batched), (X,)),
+    (ft.implicit_diff(condition)(solver), (X, X)),
+    (ft.sparse_jacobian(rows), (X,)),
+    (ft.sparse_hessian(loss), (X,)),
+    (ft.sparse_jacobian(rows, pattern=np.ones((6, 3)), coloring=None, format="coo"), (X,)),
+    (ft.scipy.optimize.as_scipy(loss, X), (X,)),
+    (ft.scipy.optimize.as_scipy(loss), (X,)),
+    (ft.ops.segment_sum, (X, np.array([0, 0, 1]))),
+    (ft.tree.map, (abs, X)),
+]
+WAYS: list[Callable[[Any], Any]] = [
+    lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy,
+    lambda x: pickle.loads(pickle.dumps(x, 2)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", NAMED, ids=lambda f: f.__name__)
+def test_decorated_functions_travel_by_their_name(function: Any) -> None:
+    for way in WAYS:
+        assert way(function) is function
+        assert way(ft.grad(function)) == ft.grad(function)
+        assert same(
+            way(ft.jit(function))(*[X] * (1 + (function is root))),
+            function(*[X] * (1 + (function is root))),
+        )
+
+
+@pytest.mark.parametrize(("function", "args"), UNNAMED, ids=lambda f: getattr(f, "__name__", ""))
+def test_functions_with_rules_travel_with_them(function: Any, args: tuple[Any, ...]) -> None:
+    def results(f: Any) -> list[Any]:
+        found = [f(*args)]
+        if isinstance(f, (ft.custom_jvp, ft.custom_vjp)):
+            found.append(ft.grad(f)(*args))
+        if isinstance(f, ft.custom_vmap):
+            found.append(ft.vmap(f)(*args))
+        return found
+
+    for way in WAYS:
+        assert same(results(way(function)), results(function))
+
+
+def test_decorated_functions_in_processes() -> None:
+    functions = [ft.grad(sine), ft.grad(cosine), ft.vmap(doubled), ft.grad(root, 1), halved]
+    arguments: list[tuple[Any, ...]] = [(1.0,), (1.0,), (X,), (1.0, 4.0), (1.0,)]
+    functions += [function for function, _ in UNNAMED]
+    arguments += [args for _, args in UNNAMED]
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        found = [pool.submit(f, *args) for f, args in zip(functions, arguments, strict=True)]
+        for future, f, args in zip(found, functions, arguments, strict=True):
+            assert same(future.result(), f(*args))
 
 
 def test_a_transformed_function_in_a_class_is_a_method() -> None:

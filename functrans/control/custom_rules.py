@@ -516,6 +516,10 @@ class _CustomFunction(Wrapper, Generic[P, R]):
             self._nondiff = tuple(sorted(found.union(self._nondiff)))
         self._symbolic = False
 
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        """Without a function ``__new__`` gives a decorator."""
+        return (self._fun,)
+
     def _position(self, name: str) -> int:
         """The position of an argument that ``nondiff_argnames`` names."""
         own = () if self._parameters is None else self._parameters.parameters.values()

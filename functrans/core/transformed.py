@@ -35,6 +35,11 @@ class Wrapper:
         """What users call."""
         return sorted(set(super().__dir__()) - self._internal)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickled by name where the name of what it is made of leads here, as functions are."""
+        parts = self.parts()
+        return (parts and by_name(self, parts[0])) or super().__reduce_ex__(protocol)
+
     def parts(self) -> tuple[Any, ...]:
         """The functions it is made of."""
         raise NotImplementedError
@@ -49,7 +54,7 @@ def by_name(value: object, fun: Callable[..., Any]) -> str | None:
     name: str = attribute(fun, "__qualname__", "")
     place: Any = sys.modules.get(value.__module__)
     for part in name.split("."):
-        place = getattr(place, part, None)
+        place = attribute(place, part)
     return name if place is value else None
 
 
@@ -126,9 +131,8 @@ class Transformed(Wrapper):
         return hash((self._transform, self._arguments[0]))
 
     def __reduce__(self) -> Any:
-        """Pickled by name where the name of what was transformed leads here, else by its parts."""
-        name = by_name(self, self._arguments[0])
-        return name or (_remade, (self._transform, self._arguments, self._options))
+        """Pickled by its parts."""
+        return _remade, (self._transform, self._arguments, self._options)
 
     def __repr__(self) -> str:
         """``<function grad(loss) at 0x7f2c0a1b>``, as functions print."""

@@ -34,7 +34,7 @@ from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer, innermost_staging
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import Config, config, current_config, open_traces, rebinds
-from functrans.core.transformed import Wrapper, by_name
+from functrans.core.transformed import Wrapper
 from functrans.core.values import Array, Instance, P, Q, R
 from functrans.jitted import shared
 from functrans.jitted.described import Described
@@ -228,8 +228,8 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         return f"<{self.signature.label}>"
 
     def __reduce__(self) -> Any:
-        """Pickled by name where the name leads here, else as its function; without programs."""
-        return by_name(self, self._fun) or (JitFunction, (self._fun, *self._options, self._state))
+        """Pickled as its function; without programs."""
+        return JitFunction, (self._fun, *self._options, self._state)
 
     def _find_shared(self, key: Any) -> tuple[Any, Any]:
         """What another ``jit`` of the function staged for such a call, or what ``keep`` asks for.

@@ -29,6 +29,7 @@ from functrans.control.custom_calls import custom_jvp_p
 from functrans.control.scanning import while_loop
 from functrans.core.arguments import (
     canonical,
+    check_callable,
     further_arguments,
     leaf_description,
     name_of,
@@ -423,6 +424,7 @@ class ImplicitFunction(Wrapper):
         out_like: Any,
         tol: float | None,
     ) -> None:
+        self._given = (solver, condition)
         solver = traced_form("implicit_diff", solver)
         take_over(self, solver)
         self.label = f"implicit_diff of {name_of(solver)}"
@@ -432,7 +434,7 @@ class ImplicitFunction(Wrapper):
         self.tol = tol
         self.is_fixed_point = is_fixed_point
         self._solver = solver
-        self._condition = condition
+        self._condition = traced_form("implicit_diff", condition)
         self._solve = solve
         self._out_like = out_like
 
@@ -504,12 +506,19 @@ class ImplicitFunction(Wrapper):
 
     def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> ImplicitFunction:
         """The same around other functions."""
-        solver, condition, solve = parts()
-        return ImplicitFunction(
-            solver, condition, solve, is_fixed_point=self.is_fixed_point, has_aux=self.has_aux,
+        return self._remade(*parts())
+
+    @property
+    def _remade(self) -> Callable[..., ImplicitFunction]:
+        return functools.partial(
+            ImplicitFunction, is_fixed_point=self.is_fixed_point, has_aux=self.has_aux,
             symmetric=self.symmetric, traceable=self.traceable, out_like=self._out_like,
             tol=self.tol,
         )  # fmt: skip
+
+    def __reduce__(self) -> Any:
+        """Pickled as what it was made of."""
+        return self._remade, (*self._given, self._solve)
 
     def __get__(self, instance: object, owner: object = None) -> Any:
         """Bind to an instance, as functions in a class do."""
@@ -577,7 +586,7 @@ def implicit_diff(
     if (optimality_fun is None) == (fixed_point_fun is None):
         raise TypeError("implicit_diff: give either optimality_fun or fixed_point_fun")
     condition: Any = fixed_point_fun if optimality_fun is None else optimality_fun
-    condition = traced_form("implicit_diff", condition)
+    check_callable("implicit_diff", condition)
     check_solver_name("implicit_diff", solve)
 
     def decorate(solver: Callable[..., Any]) -> ImplicitFunction:

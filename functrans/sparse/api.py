@@ -18,13 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core.arguments import check_argnums
+from functrans.core.arguments import check_argnums, check_callable
 from functrans.core.boundary import boundary, warn
 from functrans.core.caching import Recent, listed
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
+from functrans.core.transformed import by_name
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.jitted.jit import jit
 from functrans.sparse.coloring import Coloring, as_pattern, color_pattern, is_symmetric
@@ -84,7 +85,8 @@ class SparseFunction:
         format: str,
     ) -> None:
         self._who = who
-        self._fun = fun
+        self._given = (who, fun, argnums, order, pattern, coloring, mode, format)
+        self._fun = traced_form(who, fun)
         self._argnums = argnums
         self._order = order
         self._pattern = pattern
@@ -108,6 +110,10 @@ class SparseFunction:
                 "a transformed function use .values(...), the entries in the order of the pattern"
             )
         return plan.build(data)
+
+    def __reduce__(self) -> Any:
+        """Pickled as what it was made of, without what is known of calls."""
+        return by_name(self, self._given[1]) or (SparseFunction, self._given)
 
     def values(self, *args: object, **kwargs: object) -> Any:
         """The entries alone: ``data`` of the sparse array, one native call.
@@ -355,7 +361,7 @@ def _sparse_function(
     mode: str,
     format: str,
 ) -> SparseFunction:
-    fun = traced_form(who, fun)
+    check_callable(who, fun)
     numbers = check_argnums(who, argnums)
     if mode not in _MODES[order]:
         raise ValueError(f"{who}: mode must be one of {tuple(_MODES[order])}, got {mode!r}")

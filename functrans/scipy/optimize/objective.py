@@ -136,12 +136,13 @@ class ScipyFunction:
         who: str = "as_scipy",
         is_objective: bool = False,
     ) -> None:
+        given = f
         f = traced_form(who, f)
         args = further_arguments(args)
         if cache_size < 1:
             raise ValueError(f"{who}: cache_size must be at least 1, got {cache_size}")
         self._who = who
-        self._given = (f, x0, args, jit, sparse, cache_size, is_objective)
+        self._given = (given, x0, args, jit, sparse, cache_size, is_objective)
         self._label = f"{who}: {name_of(f)}"
         self._jit = jit
         self._sparse = sparse
