@@ -15,8 +15,8 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import canonical, leaf_description
-from functrans.core.boundary import guard as _guard
 from functrans.core.boundary import boundary
+from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.ownership import own_array
 from functrans.core.values import Array
