@@ -12,6 +12,7 @@ Layer: last.
 from __future__ import annotations
 
 import ast
+import builtins
 import dis
 import inspect
 import itertools
@@ -28,7 +29,8 @@ import numpy as np
 
 from functrans import numpy as traced_numpy
 from functrans import scipy as traced_scipy
-from functrans.core.source import LIBRARIES, attribute, capture, here, is_own
+from functrans.core.dispatch import Tracer
+from functrans.core.source import LIBRARIES, attribute, capture, here, is_internal, is_own, resolve
 from functrans.errors import ConcretizationError
 from functrans.passes.staging import StagingTracer
 
@@ -184,6 +186,7 @@ def staged_remedy(tracer: Any, what: str) -> str:
     captured = capture(3)
     node = None if captured is None else _expression(*captured)
     called = _called(node)
+    text = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
     use = "Use array operations (np.where, ft.lax.cond, ft.lax.while_loop)"
     if called == "range":
         use = "Use ft.lax.fori_loop(0, n, body, start) for a loop of a length that is not known"
@@ -199,6 +202,11 @@ def staged_remedy(tracer: Any, what: str) -> str:
             "Use x.astype(int), of np.floor(x), np.ceil(x) or np.round(x) where that is meant: it "
             "stays traced, and may be an index"
         )
+    elif text.startswith("math."):
+        place = "np" if hasattr(np, called) else "scipy.special"
+        use = f"Use {place}.{called}, which takes traced values"
+    elif text.startswith("random."):
+        use = _REMEDIES["random"]
     elif called:
         use = (
             f"The shape of the result of {called} cannot depend on it: use a mask and np.where, or "
@@ -217,6 +225,8 @@ _REMEDIES = {
     "values: df.to_numpy() @ w, df['a'].to_numpy() * w",
     "matplotlib": "it draws plain numbers only. Draw after the transform, what the function "
     "returns (has_aux=True carries it out), or by ft.debug.callback(plt.plot, x)",
+    "random": "Draw with ft.random, whose functions take traced parameters, as "
+    "ft.random.randint(key, (), 0, n)",
     "numba": "compiled functions take plain arrays only. Give the function that was compiled "
     "(f.py_func), or " + _FOREIGN,
 }
@@ -254,6 +264,13 @@ def library_error(
         return ConcretizationError(
             f"scipy.{path} {given}; SciPy's functions cannot answer for traced arrays. {remedy}."
         )
+    if what in ("float()", "complex()"):
+        path = _called_name(frame)
+        package = path.partition(".")[0]
+        if _is_standard(package):
+            return ConcretizationError(
+                f"{path} {given}, and takes plain values only. {_carried(package)}."
+            )
     while _package(frame) == "numpy":  # np.asarray of a library
         frame = frame.f_back  # type: ignore[union-attr]  # there is one
     package = _package(frame)
@@ -388,15 +405,89 @@ def _of_object(module: ModuleType, ours: object, instance: object, method: str) 
     return kind + (f"(...).{called}" if called == method else called), _offered(ours, kind)
 
 
+# the standard library ---------------------------------------------------------------------------
+
+_CARRIED = (
+    "Return the value from the function (has_aux=True carries extra results out) and use the "
+    "result, or let ft.debug.callback(f, x) have it when the program runs"
+)
+_OF_NUMBERS = frozenset(
+    {"builtins", "contextlib", "copy", "functools", "itertools", "math", "numbers", "operator"}
+)
+"""Modules whose functions take traced values as they take numbers."""
+_OF_BYTES = frozenset({"bytes", "bytearray", "memoryview", "fromhex", "from_bytes", "to_bytes"})
+
+
+def traced_note(error: Exception) -> str:
+    """What to say of an error that the standard library raised for a traced value; or nothing."""
+    entry, below = error.__traceback__, None
+    user = None
+    while entry is not None:
+        if not is_internal(entry.tb_frame.f_code.co_filename):
+            user, below = entry, entry.tb_next
+        entry = entry.tb_next
+    if user is None:
+        return ""
+    source = resolve((user.tb_frame.f_code, user.tb_lasti))
+    if below is not None:
+        frame = below.tb_frame
+        called = f"{frame.f_globals.get('__name__', '')}.{frame.f_code.co_qualname}"
+        given = list(frame.f_locals.values())
+    else:
+        called = _called_name(user.tb_frame, user.tb_lasti)
+        given = _arguments(user.tb_frame, user.tb_lasti)
+    tracer = _first_tracer(given)
+    package = called.partition(".")[0]
+    is_known = _is_standard(package)
+    is_bytes = package == "builtins" and called.rpartition(".")[2] in _OF_BYTES
+    if tracer is None or not (is_known or is_bytes or type(tracer).__name__ in str(error)):
+        return ""
+    called = called.removeprefix("builtins.").removesuffix(".__new__") or "what is called"
+    given_what = f"{tracer._describe()} (at {source})"
+    return f"{called} was given {given_what}, and takes plain values only. {_carried(package)}."
+
+
+def _is_standard(package: str) -> bool:
+    """Whether it is a module of the standard library that takes no traced values for numbers."""
+    return package in sys.stdlib_module_names and package not in _OF_NUMBERS
+
+
+def _carried(package: str) -> str:
+    """What to do with a value that a module of the standard library cannot take."""
+    return _REMEDIES.get(package, _CARRIED)
+
+
+def _arguments(frame: FrameType, offset: int) -> list[Any]:
+    """What a call is given, as far as it is names, and lists of them."""
+    node = _expression(frame.f_code, offset)
+    if not isinstance(node, ast.Call):
+        return []
+    pending = [*node.args, *(keyword.value for keyword in node.keywords)]
+    lists = [item for x in pending if isinstance(x, (ast.List, ast.Tuple)) for item in x.elts]
+    return [_value(x, frame) for x in pending + lists]
+
+
+def _first_tracer(values: list[Any]) -> Any:
+    """The first traced value among some, or in lists, tuples and dictionaries of them."""
+    for value in values:
+        inside = list(value.values()) if type(value) is dict else value
+        for x in inside if type(inside) in (list, tuple) else (value,):
+            if isinstance(x, Tracer) and not x._trace.is_root:
+                return x
+    return None
+
+
 # functions in C ---------------------------------------------------------------------------------
 
 
-def _called_name(frame: FrameType | None) -> str:
+def _called_name(frame: FrameType | None, offset: int | None = None) -> str:
     """The public name of what the line of a frame calls: ``scipy.spatial.cKDTree.query``.
 
     Functions in C have no frame. Empty if it is not known; nothing of the user's is run.
     """
-    node = None if frame is None else _expression(frame.f_code, frame.f_lasti)
+    node = None
+    if frame is not None:
+        node = _expression(frame.f_code, frame.f_lasti if offset is None else offset)
     if frame is None or not isinstance(node, ast.Call):
         return ""
     function = node.func
@@ -417,7 +508,7 @@ def _value(node: ast.expr, frame: FrameType) -> Any:
     """What an expression of names and dots is; ``None`` for another one."""
     if isinstance(node, ast.Name):
         names = getattr(frame.f_globals, "original", frame.f_globals)  # of a twin (``plain``)
-        return frame.f_locals.get(node.id, names.get(node.id))
+        return frame.f_locals.get(node.id, names.get(node.id, vars(builtins).get(node.id)))
     if isinstance(node, ast.Attribute):
         owner = _value(node.value, frame)
         found = inspect.getattr_static(owner, node.attr, None)

@@ -1,9 +1,18 @@
 """What refuses traced values says one or two things to do, and names what users know."""
 
+import decimal
+import fractions
 import importlib
 import inspect
+import json
+import math
+import operator
+import pickle
 import pkgutil
+import random
 import re
+import struct
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,10 +20,11 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg.lapack
+import scipy.special
 
 import functrans as ft
 import scipy
-from functrans.errors import FunctransError
+from functrans.errors import EscapedTracerError, FunctransError
 
 REMEDIES = (": by ", "in its place", "ft.external", "ft.pure_callback", "ft.random.")
 """What stands once in a message for each remedy that it offers."""
@@ -140,3 +150,92 @@ def test_a_line_that_cannot_be_read_gets_two_remedies() -> None:
     text = said(scope["draw"], np.ones(2))
     assert text is not None
     check(text, "functrans.numpy")
+
+
+# the standard library -----------------------------------------------------------------------------
+
+STANDARD: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "json": (lambda x: json.dumps(x), "json.dumps", "has_aux=True"),
+    "json of a list": (lambda x: json.dumps([x]), "json.dumps", "has_aux=True"),
+    "json of a dictionary": (lambda x: json.dumps({"x": x}), "json.dumps", "has_aux=True"),
+    "Decimal": (lambda x: decimal.Decimal(x), "decimal.Decimal", "has_aux=True"),
+    "Fraction": (lambda x: fractions.Fraction(x), "fractions.Fraction", "has_aux=True"),
+    "pickle": (lambda x: pickle.dumps(x), "pickled", "has_aux=True"),
+    "pickle of a list": (lambda x: pickle.dumps([x]), "pickled", "has_aux=True"),
+    "struct": (lambda x: struct.pack("d", x), "struct.pack", "has_aux=True"),
+    "fromhex": (lambda x: float.fromhex(x), "float.fromhex", "has_aux=True"),
+    "join": (lambda x: ", ".join([x]), "a traced value", "has_aux=True"),
+    "hash": (lambda x: hash(x), "key of a dict", "int(x)"),
+    "seed": (lambda x: random.seed(x), "random.Random.seed", "ft.random"),
+}
+STAGED: dict[str, tuple[Callable[[Any], Any], str, str]] = {
+    "format": (lambda x: f"{x:.2f}", "format()", "ft.debug.print"),
+    "percent": (lambda x: "%.2f" % x, "format()", "ft.debug.print"),  # noqa: UP031  # what is tried
+    "gcd": (lambda x: math.gcd(x, 2), "index()", "np.gcd"),
+    "factorial": (lambda x: math.factorial(x), "index()", "scipy.special.factorial"),
+    "floor": (lambda x: math.floor(x), "int()", "np.floor"),
+    "randint": (lambda x: random.randint(0, x), "int()", "ft.random.randint"),
+    "choices": (lambda x: random.choices([1, 2], [x, 1]), "bool()", "np.where"),
+}
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("name", [*STANDARD, *STAGED])
+def test_the_standard_library_is_named_with_a_remedy(name: str, staged: bool) -> None:
+    call, named, remedy = {**STANDARD, **STAGED}[name]
+    if name in STAGED and not staged:
+        return  # it has the value
+    transform = ft.jit if staged else ft.grad
+    with pytest.raises((TypeError, ValueError)) as caught:
+        transform(lambda x: (call(x), x)[1])(1.5)
+    text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+    line = call.__code__.co_firstlineno
+    assert named in text
+    assert remedy in text
+    assert f"test_refusals.py:{line} " in text
+
+
+def test_what_the_remedies_name_takes_traced_values() -> None:
+    assert ft.jit(lambda x: np.gcd(x, 4))(6) == 2
+    assert ft.jit(lambda x: scipy.special.factorial(x))(3.0) == 6
+    assert ft.jit(lambda n: ft.random.randint(ft.random.key(0), (), 0, n))(5) in range(5)
+
+
+def test_errors_of_the_standard_library_that_no_traced_value_made_are_themselves() -> None:
+    for call in (lambda x: json.loads("{"), lambda x: json.dumps(object()), lambda x: int("x")):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            ft.grad(lambda x, call=call: (call(x), x)[1])(1.0)
+        assert not getattr(caught.value, "__notes__", ())
+
+
+# values that escaped ------------------------------------------------------------------------------
+
+LATER: dict[str, Callable[[Any], Any]] = {
+    "float": float, "int": int, "bool": bool, "complex": complex, "index": operator.index,
+    "add": lambda x: x + 1, "sin": np.sin, "asarray": np.asarray, "compare": lambda x: x > 0,
+    "format": lambda x: f"{x:.2f}", "pickle": pickle.dumps, "iterate": list,
+    "item": lambda x: x.item(), "index of a list": lambda x: [1, 2][x], "power": lambda x: x**2,
+    "tolist": lambda x: x.tolist(), "minus": operator.neg, "magnitude": abs,
+    "matmul": lambda x: np.ones(2) @ x, "matmul of it": lambda x: x @ np.ones(2),
+}  # fmt: skip
+
+
+class Keeper:
+    """Keeps what it was called with."""
+
+    def step(self, x: Any) -> Any:
+        self.kept = 2 * x
+        return x
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_a_value_that_a_method_stored_is_refused_with_both_lines(name: str) -> None:
+    keeper = Keeper()
+    ft.jit(keeper.step)(np.ones(2) if name in ("iterate", "matmul", "matmul of it") else 1.0)
+    with ft.config(traceback="filtered"), pytest.raises(EscapedTracerError) as caught:
+        LATER[name](keeper.kept)
+    text = str(caught.value)
+    assert "jit of step, which started at test_refusals.py" in text
+    assert "test_refusals.py" in text.partition("after")[0]
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert {frame.filename for frame in frames} == {__file__}

@@ -20,7 +20,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from functrans.arrays.sparse import (
 )
 from functrans.arrays.sparse import matmul as sparse_matmul
 from functrans.core.avals import PYTHON_SCALARS, WEAK_DTYPES
-from functrans.core.boundary import note_refusal, shorten
+from functrans.core.boundary import boundary, note_refusal, shorten
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import (
     Alias,
@@ -42,13 +42,19 @@ from functrans.core.dispatch import (
     bind,
     dtype_of,
     elementwise,
+    escaped,
     inner_trace,
     shape_of,
 )
 from functrans.core.primitive import Primitive
 from functrans.core.source import attribute, here, is_internal, resolve
 from functrans.core.state import open_traces, rebinds
-from functrans.errors import AliasedWriteError, ConcretizationError, UnsupportedOperationError
+from functrans.errors import (
+    AliasedWriteError,
+    ConcretizationError,
+    FunctransError,
+    UnsupportedOperationError,
+)
 from functrans.passes.layouts import laid_out, plain_value
 from functrans.passes.recording import RecordingTracer
 from functrans.passes.staging import StagingTracer, has_answer
@@ -58,6 +64,8 @@ from functrans.primitives.dot import matmul
 from functrans.primitives.family import integer_of_truth
 from functrans.primitives.slicing import BasicIndex, slice_p, slice_update_p
 from functrans.primitives.structural import broadcast_to, cast, weaken
+
+R = TypeVar("R")
 
 _OPERANDS = frozenset({int, float, complex, bool, np.ndarray, np.float64, np.float32})
 """Types of plain operands that need no look (an exact type: a masked array is an ndarray, too)."""
@@ -160,22 +168,30 @@ _power, _reflected_power = _binary(ew.power_p)
 
 def _pow(self: Any, other: Any) -> Any:
     """``self ** other``: NumPy's operator squares booleans as int8, its function as int64."""
-    if type(other) is not int:
-        return _power(self, other)
-    if type(self) is RecordingTracer and self._trace.is_direct:  # of floats, always
-        return self._trace.elementwise(ew.power_p, (self, other))
-    if other == 2 and self.dtype.kind == "b" and not self.aval.weak:
-        self = cast(self, np.dtype(np.int8))
-    return elementwise(ew.power_p, self, other)
+    try:
+        if type(other) is not int:
+            return _power(self, other)
+        if type(self) is RecordingTracer and self._trace.is_direct:  # of floats, always
+            return self._trace.elementwise(ew.power_p, (self, other))
+        if other == 2 and self.dtype.kind == "b" and not self.aval.weak:
+            self = cast(self, np.dtype(np.int8))
+        return elementwise(ew.power_p, self, other)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _unary(function: Callable[..., Any]) -> Callable[..., Any]:
     """The operator method of a function; Python's truths are integers to it."""
 
     def method(self: Any) -> Any:
-        if type(self) is StagingTracer and self.dtype.kind == "b" and self.aval.weak:
-            self = integer_of_truth(self)
-        return function(self)
+        try:
+            if type(self) is StagingTracer and self.dtype.kind == "b" and self.aval.weak:
+                self = integer_of_truth(self)
+            return function(self)
+        except Exception as error:
+            shorten(error)
+            raise
 
     return method
 
@@ -188,17 +204,25 @@ def _magnitude(x: Any) -> Any:
 
 
 def _matmul(self: Any, other: Any) -> Any:
-    if not isinstance(other, (np.ndarray, Tracer)) and is_sparse(other):
-        return sparse_matmul(self, other)
-    factor = _factor(other)
-    return NotImplemented if factor is NotImplemented else matmul(self, factor)
+    try:
+        if not isinstance(other, (np.ndarray, Tracer)) and is_sparse(other):
+            return sparse_matmul(self, other)
+        factor = _factor(other)
+        return NotImplemented if factor is NotImplemented else matmul(self, factor)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _rmatmul(self: Any, other: Any) -> Any:
-    if not isinstance(other, (np.ndarray, Tracer)) and is_sparse(other):
-        return sparse_matmul(other, self)
-    factor = _factor(other)
-    return NotImplemented if factor is NotImplemented else matmul(factor, self)
+    try:
+        if not isinstance(other, (np.ndarray, Tracer)) and is_sparse(other):
+            return sparse_matmul(other, self)
+        factor = _factor(other)
+        return NotImplemented if factor is NotImplemented else matmul(factor, self)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def _factor(other: Any) -> Any:
@@ -515,12 +539,16 @@ def iterate(x: Any) -> Iterator[Any]:
 
 def _items(x: Any) -> Iterator[Any]:
     """The items one after the other: each as it is when its turn comes, as NumPy's are."""
-    view = getitem(x, Ellipsis) if isinstance(x, Tracer) else x
-    content = _content(view)
-    n = shape_of(x)[0]
-    ahead = [getitem(x, i) for i in range(n)]
-    for i in range(n):
-        yield ahead[i] if _content(view) is content else getitem(x, i)
+    try:
+        view = getitem(x, Ellipsis) if isinstance(x, Tracer) else x
+        content = _content(view)
+        n = shape_of(x)[0]
+        ahead = [getitem(x, i) for i in range(n)]
+        for i in range(n):
+            yield ahead[i] if _content(view) is content else getitem(x, i)
+    except FunctransError as error:
+        shorten(error)
+        raise
 
 
 def _content(x: Any) -> Any:
@@ -545,33 +573,21 @@ def refused(tracer: Any, error: ConcretizationError, asking: FrameType) -> Concr
     return error
 
 
-def _to_bool(self: Any) -> bool:
-    try:
-        return bool(self._concrete("bool()"))
-    except ConcretizationError as error:
-        raise refused(self, error, sys._getframe(1)) from error.__cause__
+def _conversion(make: Callable[[Any], R], what: str) -> Callable[[Any], R]:
+    """The method by which Python asks a traced array for a plain number."""
 
+    def convert(self: Any) -> R:
+        is_text = what == "float()" and _is_formatting(sys._getframe(1))
+        try:
+            try:
+                return make(self._concrete("format()" if is_text else what))
+            except ConcretizationError as error:
+                raise refused(self, error, sys._getframe(1)) from error.__cause__
+        except FunctransError as error:
+            shorten(error)
+            raise
 
-def _to_int(self: Any) -> int:
-    try:
-        return int(self._concrete("int()"))
-    except ConcretizationError as error:
-        raise refused(self, error, sys._getframe(1)) from error.__cause__
-
-
-def _to_index(self: Any) -> int:
-    try:
-        return operator.index(self._concrete("index()"))
-    except ConcretizationError as error:
-        raise refused(self, error, sys._getframe(1)) from error.__cause__
-
-
-def _to_float(self: Any) -> float:
-    what = "format()" if _is_formatting(sys._getframe(1)) else "float()"
-    try:
-        return float(self._concrete(what))
-    except ConcretizationError as error:
-        raise refused(self, error, sys._getframe(1)) from error.__cause__
+    return convert
 
 
 def _is_formatting(frame: Any) -> bool:
@@ -600,6 +616,24 @@ def _rounded(self: Any) -> Any:
     return weaken(cast(self.round(0), np.int64))
 
 
+def _copy(self: Any, memo: object = None) -> Any:
+    """``copy.copy`` and ``copy.deepcopy``, until tracers have their methods."""
+    return self.copy()
+
+
+@boundary
+def _refuse_pickle(self: Any) -> Any:
+    """``__reduce__``; copies are made by ``__copy__`` and ``__deepcopy__``."""
+    if not (self._trace.is_open or self._trace.is_root):
+        raise escaped(self)
+    raise ConcretizationError(
+        f"{self._describe()} was pickled{here()}: it is an array only while its function runs. "
+        "Return it from the function (has_aux=True carries extra results out) and pickle the "
+        "result, or let ft.debug.callback(f, x) have its value when the program runs."
+    )
+
+
+@boundary
 def _refuse_hash(self: Any) -> int:
     raise TypeError(
         f"{self._describe()} was used as a key of a dict or in a set{here()}: unhashable, since "
@@ -626,17 +660,14 @@ def _is_integer(self: Any) -> Any:
     return ew.isfinite(self) & ew.equal(self, ew.floor(self))
 
 
-def _to_complex(self: Any) -> complex:
-    try:
-        return complex(self._concrete("complex()"))
-    except ConcretizationError as error:
-        raise refused(self, error, sys._getframe(1)) from error.__cause__
-
-
 def _item(self: Any, *args: object) -> Any:
-    if is_plain_code(sys._getframe(1)):
-        return element(self, *args)
-    return self._concrete(".item()").item(*args)
+    try:
+        if is_plain_code(sys._getframe(1)):
+            return element(self, *args)
+        return self._concrete(".item()").item(*args)
+    except FunctransError as error:
+        shorten(error)
+        raise
 
 
 def is_plain_code(frame: Any) -> bool:
@@ -703,7 +734,11 @@ def _format(self: Any, spec: str) -> str:
     is_known = getattr(self, "_value", None) is not None
     if not spec and not is_known and not is_plain_code(sys._getframe(1)):
         return repr(self)
-    return format(self._concrete("format()"), spec)
+    try:
+        return format(self._concrete("format()"), spec)
+    except FunctransError as error:
+        shorten(error)
+        raise
 
 
 def _text(self: Any) -> str:
@@ -719,11 +754,17 @@ def _array(self: Any, dtype: Any = None, copy: Any = None) -> Any:
     answer = answer_to_scipy(asking, self)  # its sparse matrices leave the word to this class
     if answer is not None:
         return answer
-    if self.dtype.kind in "biu" and has_answer(self):
-        return np.array(self._concrete("index()"), self.dtype if dtype is None else dtype)
-    error = deferred.conversion_error(self, asking)
-    note_refusal(self._trace, error)
-    raise error
+    try:
+        if not (self._trace.is_open or self._trace.is_root):
+            raise escaped(self)
+        if self.dtype.kind in "biu" and has_answer(self):
+            return np.array(self._concrete("index()"), self.dtype if dtype is None else dtype)
+        error = deferred.conversion_error(self, asking)
+        note_refusal(self._trace, error)
+        raise error
+    except FunctransError as error:
+        shorten(error)
+        raise
 
 
 def _refuse_numba(self: Any) -> Any:
@@ -777,6 +818,9 @@ def operator_table() -> dict[str, Any]:
         table[f"__{name}__"] = _binary(primitive)[0]
     table.update(
         __hash__=_refuse_hash,
+        __reduce__=_refuse_pickle,
+        __copy__=_copy,
+        __deepcopy__=_copy,
         __neg__=_unary(ew.negative),
         __pos__=_unary(fresh),
         __abs__=_unary(_magnitude),
@@ -791,11 +835,11 @@ def operator_table() -> dict[str, Any]:
         __round__=_round,
         __len__=length,
         __iter__=iterate,
-        __bool__=_to_bool,
-        __int__=_to_int,
-        __index__=_to_index,
-        __float__=_to_float,
-        __complex__=_to_complex,
+        __bool__=_conversion(bool, "bool()"),
+        __int__=_conversion(int, "int()"),
+        __index__=_conversion(operator.index, "index()"),
+        __float__=_conversion(float, "float()"),
+        __complex__=_conversion(complex, "complex()"),
         __format__=_format,
         __str__=_text,
         __array__=_array,

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from functrans.core.deferred import deferred
 from functrans.core.source import Captured, is_internal, is_own
 from functrans.core.state import current_config
 from functrans.errors import FunctransError
@@ -127,6 +128,20 @@ def note_lists(error: Exception, args: tuple[Any, ...]) -> None:
                 f"args[{i}] is a list, which is a pytree of {len(arg)} numbers, not an array: pass "
                 f"np.array({array})"
             )
+
+
+def note_traced(error: Exception) -> None:
+    """Say of an error of the standard library whether it comes of a traced value.
+
+    It knows nothing of those; what functrans raises says so itself.
+    """
+    if isinstance(error, FunctransError) or getattr(error, "__notes__", None):
+        return
+    *_, last = _entries(error.__traceback__)
+    if not is_own(last.tb_frame.f_code.co_filename):
+        note = deferred.traced_note(error)
+        if note:
+            error.add_note(note)
 
 
 def cause(error: Exception) -> Exception | None:

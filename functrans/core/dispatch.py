@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.core.avals import PYTHON_SCALARS, WEAK_DTYPES, Aval, ShapedArray, aval_of_plain
-from functrans.core.boundary import Refusals, at_user, settle
+from functrans.core.boundary import Refusals, at_user, note_traced, settle
 from functrans.core.deferred import deferred
 from functrans.core.jaxpr import subjaxprs
 from functrans.core.primitive import Primitive
@@ -473,6 +473,8 @@ class tracing:  # noqa: N801  # used as a function, like contextlib's
             self.trace.at_end.pop()()
         if kind is RecursionError and self.trace.parent is None:
             _explain_recursion(self.trace, error, traceback)
+        if isinstance(error, (TypeError, ValueError)):
+            note_traced(error)
         if self.trace.refusals is not None:
             try:
                 settle(self.trace, error)

@@ -25,11 +25,11 @@ from functrans.arrays.operators import (
     nested_elements,
     write,
 )
-from functrans.core.boundary import boundary
+from functrans.core.boundary import boundary, shorten
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.values import Array
-from functrans.errors import UnsupportedOperationError
+from functrans.errors import FunctransError, UnsupportedOperationError
 from functrans.numpy import (
     array_api,
     cumulative,
@@ -249,9 +249,13 @@ def _compress(
 
 def _tolist(self: Any) -> Any:
     """Refused outside of plain code: Python numbers would lose the derivative."""
-    if is_plain_code(sys._getframe(1)):
-        return nested_elements(self)
-    return self._concrete(".tolist()").tolist()
+    try:
+        if is_plain_code(sys._getframe(1)):
+            return nested_elements(self)
+        return self._concrete(".tolist()").tolist()
+    except FunctransError as error:
+        shorten(error)
+        raise
 
 
 def _dot(self: Any, b: ArrayLike, out: Array | None = None) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 
 from functrans.core.avals import PYTHON_SCALARS, Aval, ShapedArray
 from functrans.core.deferred import deferred
-from functrans.core.dispatch import Trace, Tracer, aval_of, standing, tracing
+from functrans.core.dispatch import Trace, Tracer, aval_of, escaped, standing, tracing
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.core.source import capture, here, resolve
@@ -228,6 +228,8 @@ class StagingTracer(Tracer):
 
     def _concrete(self, what: str) -> Any:
         """The value, where the trace knows it; else refuse."""
+        if not self._trace.is_open:
+            raise escaped(self)
         answers = self._trace.answers
         if answers is not None:
             return answers(self, what)

@@ -12,7 +12,7 @@ import numpy as np
 
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import cause
-from functrans.core.dispatch import Trace, Tracer, aval_of, dtype_of
+from functrans.core.dispatch import Trace, Tracer, aval_of, dtype_of, escaped
 from functrans.core.primitive import Primitive
 from functrans.core.source import here
 from functrans.core.values import Array
@@ -96,6 +96,8 @@ def concrete_value(tracer: Tracer, value: Any, what: str) -> Any:
       ConcretizationError: the conversion would drop the derivative silently.
     """
     if what not in CONTROL_FLOW:
+        if not (tracer._trace.is_open or tracer._trace.is_root):
+            raise escaped(tracer)
         raise ConcretizationError(
             f"{what} of {tracer._describe()} was asked{here()}, inside {tracer._trace.label}: the "
             "plain number would silently lose the derivative. Use array operations on the traced "
