@@ -150,6 +150,41 @@ def test_sorting_gives_a_copy() -> None:
     assert np.sort(x).tolist() == jnp.sort(x).tolist() == [1.0, 2.0, 3.0]  # NumPy's own code
 
 
+def test_what_writes_into_arrays_gives_others() -> None:
+    zeros = jnp.zeros((2, 2))
+    calls: dict[str, Callable[..., Any]] = {
+        "fill_diagonal": lambda a, v, **o: jnp.fill_diagonal(a, v, **o),
+        "put": lambda a, v, **o: jnp.put(a, np.array([0, 3]), v, **o),
+        "place": lambda a, v, **o: jnp.place(a, np.eye(2) > 0, jnp.stack([v, v]), **o),
+        "put_along_axis": lambda a, v, **o: jnp.put_along_axis(a, np.array([[0], [1]]), v, 1, **o),
+        "at": lambda a, v, **o: jnp.add.at(a, (np.array([0, 1]), np.array([0, 1])), v, **o),
+    }
+    for call in calls.values():
+        for under in (lambda f: f, jax.jit):
+            found = under(lambda v, call=call: call(zeros, v, inplace=False))(3.0)
+            assert found.tolist() == [[3.0, 0.0], [0.0, 3.0]]
+        assert jax.grad(lambda v, call=call: call(zeros, v, inplace=False).sum())(3.0) == 2.0
+        with pytest.raises(ValueError, match="pass inplace=False"):
+            call(zeros, 3.0)
+    assert not zeros.any()
+
+
+def test_methods_of_ufuncs_give_arrays() -> None:
+    assert jnp.add.reduce(J).at[()].get() == jax.jit(jnp.add.reduce)(J) == 6.5
+    assert jnp.multiply.outer(J, J).at[0, 0].get() == 2.25
+    assert jnp.maximum.accumulate(J).at[0].get() == 1.5
+
+
+def test_arrays_are_told_from_numpys() -> None:
+    for kind in (jax.Array, jnp.ndarray):
+        assert isinstance(J, kind)
+        assert isinstance(J[0], kind)
+        assert isinstance(jnp.float32(1), kind)
+        assert not isinstance(X, kind)
+        assert not isinstance(1.0, kind)
+        assert jax.jit(lambda x, kind=kind: 1.0 * isinstance(x, kind))(X) == 1.0
+
+
 def test_boxes_of_autograd_rebind_and_arrays_are_written_to() -> None:
     def f(x: Any) -> Any:
         constant = kept = anp.ones(3)
@@ -171,6 +206,66 @@ def test_results_share_no_memory_with_numpys_arrays() -> None:
         result = function(given)
         given += 1
         assert result.ravel()[0] == 1.5
+
+
+# autograd -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [anp.zeros, np.zeros])
+def test_assignments_to_new_arrays_are_differentiated(make: Callable[..., Any]) -> None:
+    def f(x: Any) -> Any:
+        y = make(2)
+        y[0] = 3.0 * x[0]
+        y[1:] = x[1:2] ** 2
+        return anp.sum(y * y)
+
+    expected = [18.0 * X[0], 4.0 * X[1] ** 3, 0.0]
+    for operator_ in (autograd.grad, autograd.jacobian, autograd.elementwise_grad):
+        np.testing.assert_allclose(operator_(f)(X), expected)
+    np.testing.assert_allclose(np.diag(autograd.hessian(f)(X)), [18.0, 12.0 * X[1] ** 2, 0.0])
+
+
+def test_assignments_to_integers_are_refused() -> None:
+    def f(x: Any) -> Any:
+        y = anp.zeros(2, dtype=int)
+        y[0] = x[0]
+        return anp.sum(y * x[:2])
+
+    with pytest.raises(TypeError, match="written to an array of int64"):
+        autograd.grad(f)(X)
+
+
+@pytest.mark.parametrize("x", [2.0, np.float64(2.0), X])
+def test_types_are_those_of_the_values(x: Any) -> None:
+    builtins = autograd.builtins
+    name, is_number = type(x).__name__, isinstance(x, float)
+    seen = []
+
+    def f(x: Any) -> Any:
+        seen.append(builtins.type(x).__name__ == name)
+        seen.append(builtins.isinstance(2.0 * x, float) == is_number)
+        seen.append(builtins.isinstance(x, (int, str)))
+        return anp.sum(x * x)
+
+    autograd.grad(f)(x)
+    autograd.grad(lambda x: anp.sum(autograd.grad(f)(x)))(x)
+    autograd.make_jvp(f)(x)(x)
+    assert seen == [True, True, False] * 3
+
+
+def test_derivatives_of_numbers_are_numbers() -> None:
+    assert type(autograd.grad(anp.sin)(1.0)) is np.float64
+    assert type(autograd.value_and_grad(anp.sin)(1.0)[0]) is np.float64
+    assert type(autograd.make_vjp(anp.sin)(1.0)[0](1.0)) is np.float64
+    assert type(autograd.scipy.stats.norm.cdf(0.3)) is np.float64
+
+
+def test_the_derivative_of_cholesky_is_symmetric() -> None:
+    a = np.array([[4.0, 2.0], [2.0, 9.0]])
+    found = autograd.grad(lambda a: anp.linalg.cholesky(a)[1, 0])(a)
+    np.testing.assert_allclose(found, [[-0.125, 0.25], [0.25, 0.0]])
+    value = autograd.value_and_grad(lambda a: anp.sum(anp.linalg.cholesky(a)))(np.tril(a))[0]
+    np.testing.assert_allclose(value, np.linalg.cholesky(a).sum())
 
 
 # what results are ---------------------------------------------------------------------------------
@@ -318,7 +413,7 @@ def test_linear_functions_are_containers_of_their_arrays() -> None:
 
 
 def test_functions_that_transforms_give_pickle() -> None:
-    for function in (jax.grad(jnp.sin), jax.jit(jnp.sin)):
+    for function in (jax.grad(np.sin), jax.jit(np.sin)):
         again = pickle.loads(pickle.dumps(function))
         assert again(1.0).at[...].get() == function(1.0)
 

@@ -202,7 +202,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "autograd defvjp": lambda: autograd.extend.defvjp(np.sin),
     "autograd flatten": lambda: autograd.misc.flatten({"a": N})[1](np.ones(9)),
     "autograd name": lambda: anp.nothing,
-    "autograd element": lambda: autograd.grad(lambda x: float(x))(1.0),
+    "autograd element": lambda: autograd.grad(lambda x: np.float64(x.shape))(1.0),
     "autograd optimizer": lambda: autograd.misc.optimizers.adam(lambda x, i: 1 / 0, N),
 }
 

@@ -24,6 +24,8 @@ from functrans.compat.autograd.spaces import vspace
 from functrans.control.checkpoint import checkpoint as checkpoint
 from functrans.core.arguments import name_of
 from functrans.core.boundary import boundary
+from functrans.core.calling import call_traced
+from functrans.core.dispatch import Tracer
 from functrans.core.state import rebinds
 from functrans.core.values import Array, R
 from functrans.transforms.forward import jvp
@@ -45,6 +47,8 @@ def called(function: Callable[..., R], *args: Any, **options: Any) -> R:
 
 def _given(value: Any) -> Any:
     """A result in which numbers of NumPy's stand for arrays without axes."""
+    if isinstance(value, Tracer):
+        return value
     return pytrees.map(lambda x: x[()] if type(x) is np.ndarray and not x.ndim else x, value)
 
 
@@ -78,7 +82,7 @@ def unary_to_nary(operator: Callable[..., Any]) -> Callable[..., Any]:
                 given = list(args)
                 for place, value in zip(places, values, strict=True):
                     given[place] = value
-                return fun(*given, **kwargs)
+                return call_traced(fun, *given, **kwargs)
 
             unary.__name__ = name_of(fun)
             x = args[argnum] if isinstance(argnum, int) else tuple([args[k] for k in places])
@@ -315,6 +319,18 @@ def _bound(signature: inspect.Signature, arguments: Any) -> inspect.BoundArgumen
 
 
 def adapted(name: str, value: Any) -> Any:
-    """What is offered for a name: functions whose errors come without frames of functrans."""
-    is_numpys = name.startswith(("autograd.numpy.", "autograd.scipy."))
-    return boundary(value) if isinstance(value, FunctionType) and not is_numpys else value
+    """What is offered for a name: functions whose errors come without frames of functrans.
+
+    Those of SciPy's names give numbers in place of arrays without axes, as SciPy does.
+    """
+    if not isinstance(value, FunctionType) or name.startswith("autograd.numpy."):
+        return value
+    return boundary(_giving(value) if name.startswith("autograd.scipy.") else value)
+
+
+def _giving(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: object, **kwargs: object) -> Any:
+        return _given(function(*args, **kwargs))
+
+    return call

@@ -56,7 +56,7 @@ TABLE: dict[str, tuple[str, ...]] = {
         "functrans.numpy: row_stack=vstack",
         "functrans.numpy: *",
     ),
-    "numpy.linalg": ("functrans.numpy.linalg: *",),
+    "numpy.linalg": (f"{_OWN}.tools: cholesky", "functrans.numpy.linalg: *"),
     "numpy.fft": ("functrans.numpy.fft: *",),
     "numpy.random": ("numpy.random: *",),
     "numpy.numpy_boxes": ("functrans: ArrayBox=Tracer",),

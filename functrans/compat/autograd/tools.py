@@ -14,8 +14,9 @@ from typing import Any
 
 from functrans import numpy as fnp
 from functrans.compat.autograd.operators import make_vjp, unary_to_nary
-from functrans.compat.autograd.rules import defvjp, primitive
+from functrans.compat.autograd.rules import defvjp, isbox, primitive
 from functrans.compat.autograd.spaces import vspace
+from functrans.control.custom_rules import stop_gradient
 from functrans.core.values import Array
 from functrans.flatten_util import ravel_pytree
 from functrans.testing import check_grads as check
@@ -154,6 +155,24 @@ def _fixed_point_vjp(
 
 
 defvjp(fixed_point, None, _fixed_point_vjp, None)
+
+
+# linear algebra -----------------------------------------------------------------------------------
+
+
+def cholesky(a: Any) -> Array:
+    """``numpy.linalg.cholesky``, whose derivative is that of a symmetric matrix, as in autograd.
+
+    Example:
+      >>> from functrans.compat.autograd import grad
+      >>> grad(lambda a: cholesky(a)[1, 0])(fnp.eye(2))
+      array([[0. , 0.5],
+             [0.5, 0. ]])
+    """
+    if isbox(a):
+        mean = (a + fnp.conj(fnp.matrix_transpose(a))) / 2
+        a = mean + stop_gradient(a - mean)
+    return fnp.linalg.cholesky(a)
 
 
 # checks -------------------------------------------------------------------------------------------

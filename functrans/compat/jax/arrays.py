@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 import sys
+from abc import ABC
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any
@@ -19,7 +20,7 @@ import numpy as np
 
 from functrans import tree
 from functrans.compat.jax.settings import config, edge
-from functrans.compat.jax.values import CPU
+from functrans.compat.jax.values import CPU, of_copies
 from functrans.control import custom_rules
 from functrans.core.arguments import name_of
 from functrans.core.boundary import at_user
@@ -29,6 +30,7 @@ from functrans.core.source import here, is_internal, is_own
 from functrans.core.state import config as functrans_config
 from functrans.core.state import rebinds
 from functrans.core.transformed import Wrapper
+from functrans.core.values import Array as ArrayOrTracer
 from functrans.core.values import P, R
 from functrans.jitted.lowered import Lowered
 from functrans.numpy.at import At
@@ -83,6 +85,23 @@ class Array(np.ndarray):
     def __round__(self, ndigits: int | None = None) -> Any:
         """Of an array without axes, as of a number."""
         return given(np.round(self, ndigits or 0))
+
+
+class AnyArray(ABC):  # noqa: B024  # for ``isinstance``
+    """``jax.Array``: arrays that come from these modules, and traced ones; not NumPy's own.
+
+    Example:
+      >>> import functrans.compat.jax as jax
+      >>> isinstance(jax.numpy.ones(2), jax.Array), isinstance(np.ones(2), jax.Array)
+      (True, False)
+    """
+
+    @classmethod
+    def __subclasshook__(cls, other: type) -> bool:
+        """Numbers of NumPy are what ``jnp.float32(1)`` gives."""
+        return issubclass(other, ArrayOrTracer) and (
+            issubclass(other, Array) or not issubclass(other, np.ndarray)
+        )
 
 
 def _reducing(name: str) -> Callable[..., Any]:
@@ -333,6 +352,10 @@ def adapted(name: str, value: Any) -> Any:
     if not is_function or name.startswith(_AS_THEY_ARE):
         return edge(value) if is_function else value
     function = giving(value)
-    place, _, function.__qualname__ = name.rpartition(".")
-    function.__module__ = f"functrans.compat.{place}"
+    place, _, own = name.rpartition(".")
+    ufunc = getattr(np, own, None) if place == "jax.numpy" else None
+    if isinstance(ufunc, np.ufunc) and ufunc.nin == 2:
+        methods = {kind: getattr(ufunc, kind) for kind in ("reduce", "accumulate", "outer")}
+        for kind, method in {**methods, "at": of_copies(ufunc.at)}.items():
+            setattr(function, kind, giving(method))
     return function

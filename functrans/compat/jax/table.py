@@ -29,8 +29,8 @@ _TREE_UTIL = (
 
 TABLE: dict[str, tuple[str, ...]] = {
     "": (
-        f"{_ARRAYS}: custom_jvp custom_vjp",
-        "functrans: Array ShapeDtypeStruct checkpoint checkpoint_policies clear_caches"
+        f"{_ARRAYS}: Array=AnyArray custom_jvp custom_vjp",
+        "functrans: ShapeDtypeStruct checkpoint checkpoint_policies clear_caches"
         " closure_convert"
         " custom_gradient eval_shape float0 grad"
         " hessian hvp jacfwd jacobian jacrev jvp linear_transpose linearize make_jaxpr"
@@ -50,8 +50,8 @@ TABLE: dict[str, tuple[str, ...]] = {
     ),
     "numpy": (
         f"{_VALUES}: matmul dot vdot inner outer tensordot einsum convolve correlate vecdot"
-        " all amax amin any max mean min prod std sum var",
-        "functrans.core.values: ndarray=Array",
+        " all amax amin any fill_diagonal max mean min place prod put put_along_axis std sum var",
+        f"{_ARRAYS}: ndarray=AnyArray",
         "numpy: float_=float64 complex_=complex128 character object_ frompyfunc",
         "numpy.exceptions: ComplexWarning",
         "ml_dtypes: bfloat16",

@@ -21,7 +21,7 @@ from functrans import numpy as fnp
 from functrans import pytrees
 from functrans.compat.namespaces import without
 from functrans.control.branches import cond as functrans_cond
-from functrans.core.dispatch import aval_of
+from functrans.core.dispatch import Tracer, aval_of
 from functrans.core.values import Array
 from functrans.jitted.jit import jit as functrans_jit
 from functrans.primitives.structural import cast
@@ -250,6 +250,28 @@ all, amax, amin, any, max, mean, min, prod, std, sum, var = (
         fnp.sum, fnp.var,
     )
 )  # fmt: skip
+
+
+def of_copies(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What writes into an array, as a function that returns another one: ``inplace=False``."""
+
+    @functools.wraps(function)
+    def call(a: Any, *args: Any, inplace: bool = True, **options: Any) -> Any:
+        if inplace:
+            raise ValueError(
+                f"{function.__name__}: arrays of JAX are not written to; pass inplace=False, and "
+                "take the result"
+            )
+        traced = (x for x in (*args, *options.values()) if isinstance(x, Tracer))
+        copy = fnp.array(a, like=next(traced, None))
+        function(copy, *args, **options)
+        return copy
+
+    return call
+
+
+fill_diagonal, place = of_copies(fnp.fill_diagonal), of_copies(fnp.place)
+put, put_along_axis = of_copies(fnp.put), of_copies(fnp.put_along_axis)
 
 
 def _symmetrized(function: Callable[..., Any]) -> Callable[..., Any]:
