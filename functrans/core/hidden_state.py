@@ -15,7 +15,10 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from functrans.core.boundary import warn
-from functrans.core.source import is_internal
+from functrans.core.source import attribute, is_internal
+
+_DEEPEST = 20
+"""Wrappers around a function that are looked through."""
 
 _SEEN: weakref.WeakSet[CodeType | type] = weakref.WeakSet()
 
@@ -35,10 +38,13 @@ class Draws:
     __slots__ = ("_before",)
 
     def __init__(self, fun: Callable[..., Any], once: bool = False) -> None:
-        while (inner := getattr(fun, "__wrapped__", None)) is not None:
+        for _ in range(_DEEPEST):
+            if not callable(inner := attribute(fun, "__wrapped__")):
+                break
             fun = inner
         if once:
-            code = getattr(fun, "__code__", type(fun))
+            code = attribute(fun, "__code__")
+            code = code if isinstance(code, CodeType) else type(fun)
             if code in _SEEN:
                 self._before: list[tuple[str, Any, object]] = []
                 return
@@ -114,13 +120,16 @@ def _variables(fun: Callable[..., Any]) -> Iterator[tuple[str, object]]:
 
 def _is_internal(function: object) -> bool:
     """Whether it is a function of this library, or has no Python code."""
-    code = getattr(function, "__code__", None)
-    return is_internal(code.co_filename) if code is not None else not hasattr(function, "__dict__")
+    code = attribute(function, "__code__")
+    if isinstance(code, CodeType):
+        return is_internal(code.co_filename)
+    return attribute(function, "__dict__") is None
 
 
 def _attributes(value: object) -> Iterator[tuple[str, object]]:
     """Attributes of an object that it holds itself."""
-    return iter(getattr(value, "__dict__", {}).items())
+    held = attribute(value, "__dict__")
+    return iter(list(held.items()) if isinstance(held, dict) else ())
 
 
 def _names(code: CodeType) -> set[str]:

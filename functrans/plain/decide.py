@@ -352,6 +352,8 @@ def _of_function(
     if not is_user_function(function):
         if is_single_dispatch(function):
             return "a function of functools.singledispatch"
+        if function.__globals__.get("__name__", "").startswith("scipy."):
+            return f"{function.__module__}.{function.__qualname__}"
         wrapped = getattr(function, "__wrapped__", None)
         return "" if wrapped is None else _reason(wrapped, seen)
     if _is_generated(function):

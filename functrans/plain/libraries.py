@@ -713,7 +713,31 @@ def _distribution(value: Any) -> Distribution:
         is_ours = isinstance(found, Distribution)
         return found(*map(twin, value.args), **value.kwds) if is_ours else value
     found = _find_in_scipy(value)
+    if found is None:  # SciPy freezes copies
+        named: Any = getattr(resolve_name("scipy.stats"), getattr(value, "name", ""), None)
+        if type(named) is type(value) and (named.a, named.b) == (value.a, value.b):
+            found = registered(named)
     return Distribution(None, value) if found is None else found
+
+
+_PARAMETERS = {
+    "dirichlet_frozen": ("dirichlet", "alpha"),
+    "gaussian_kde": ("gaussian_kde", "dataset", "factor", "weights"),
+    "multinomial_frozen": ("multinomial", "n", "p"),
+    "multivariate_normal_frozen": ("multivariate_normal", "mean", "cov", "allow_singular"),
+    "multivariate_t_frozen": ("multivariate_t", "loc", "shape", "df"),
+    "wishart_frozen": ("wishart", "df", "scale"),
+}
+"""Distributions of several variables with parameters: what makes them, from which attributes."""
+
+
+def _of_several(value: Any) -> Any:
+    """A distribution of several variables with parameters, or a density from samples."""
+    if type(value).__name__ not in _PARAMETERS:
+        return value
+    name, *attributes = _PARAMETERS[type(value).__name__]
+    make = twin(getattr(resolve_name("scipy.stats"), name))
+    return make(*(getattr(value, attribute) for attribute in attributes))
 
 
 def _vectorized(value: Any) -> Vectorized:
@@ -828,6 +852,8 @@ def install() -> None:
             "scipy.stats._distn_infrastructure.rv_generic": _distribution,
             "scipy.stats._distn_infrastructure.rv_frozen": _distribution,
             "scipy.stats._multivariate.multi_rv_generic": _distribution,
+            "scipy.stats._multivariate.multi_rv_frozen": _of_several,
+            "scipy.stats._kde.gaussian_kde": _of_several,
             "numpy.vectorize": _vectorized,
             "scipy.interpolate._interpolate.PPoly": _piecewise,
             "scipy.interpolate._bsplines.BSpline": _piecewise,

@@ -592,6 +592,8 @@ def _twin_method(method: types.MethodType) -> Callable[..., Any]:
         return method
     if isinstance(owner, type):
         return types.MethodType(function, owner)
+    if owner is not method.__self__ and not is_user_function(method.__func__):
+        return getattr(owner, method.__func__.__name__)
     bound = getattr(type(owner), method.__func__.__name__, None)
     return types.MethodType(bound if type(bound) is types.FunctionType else function, owner)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import scipy.integrate as si
 import scipy.signal as ss
 import scipy.special as sp
 import scipy.stats as st
+from numpy.testing import assert_allclose
 
 import functrans as ft
 from cases import each
@@ -158,3 +160,37 @@ def test_special_functions_of_traced_arrays_without_twins() -> None:
                 gradient @ DIRECTION, along(lambda x, name=name: getattr(sp, name)(x).sum()),
                 rtol=1e-6,
             )  # fmt: skip
+
+
+GIVEN = {
+    "scipy.linalg": ("expm", "det", "inv", "svdvals", "sinm", "cholesky", "toeplitz", "norm"),
+    "scipy.special": ("logsumexp", "softmax", "log_softmax", "multigammaln", "sinc"),
+    "scipy.signal": ("detrend", "resample", "convolve", "hilbert"),
+    "scipy.stats": ("zscore", "skew", "kurtosis", "gmean"),
+    "scipy.ndimage": ("gaussian_laplace", "sobel", "laplace"),
+    "scipy.integrate": ("trapezoid", "simpson", "cumulative_simpson"),
+}
+FURTHER = {
+    "multigammaln": (2,), "resample": (3,), "convolve": (np.array([1.0, 2.0]),),
+    "gaussian_laplace": (1.0,),
+}  # fmt: skip
+
+
+@each("name", [f"{module}.{name}" for module, names in GIVEN.items() for name in names])
+def test_scipys_functions_are_transformed_themselves(name: str) -> None:
+    """``jit(scipy.linalg.expm)``, as ``jit(lambda a: scipy.linalg.expm(a))``."""
+    function = resolve_name(name)
+    further = FURTHER.get(name.rpartition(".")[2], ())
+    x = np.array([[2.0, 0.3], [0.4, 1.5]]) if "linalg" in name else X + 1.2
+    if name.endswith(("gaussian_laplace", "sobel", ".laplace")):
+        x = X.reshape(3, 4)
+
+    def called(x: Any) -> Any:
+        return function(x, *further)
+
+    expected = np.asarray(called(x))
+    assert_allclose(ft.vjp(lambda y: function(y, *further), x)[0], expected, 1e-12, 1e-14)
+    assert_allclose(ft.jacfwd(function)(x, *further), ft.jacfwd(called)(x), 1e-12, 1e-14)
+    axes = (0, *[None] * len(further))
+    assert_allclose(ft.vmap(function, axes)(x[None], *further), expected[None], 1e-12, 1e-14)
+    assert_allclose(ft.jit(called)(x), expected, 1e-12, 1e-14)

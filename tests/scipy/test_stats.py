@@ -16,6 +16,7 @@ from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.scipy import stats as ours
 from functrans.scipy.stats_families import Continuous, Discrete
 from functrans.testing import central_difference, check_grads
+from helpers import assert_close
 from scipy import stats as theirs
 
 CONTINUOUS = [each for each in vars(ours).values() if isinstance(each, Continuous)]
@@ -660,3 +661,44 @@ def test_the_tail_of_skewnorm_far_out():
         expected = ours.skewnorm.logpdf(y, 3.0) - np.log(-10 * y)
         np.testing.assert_allclose(ours.skewnorm.logcdf(y, 3.0), expected, rtol=1e-13)
         np.testing.assert_allclose(ft.grad(ours.skewnorm.logcdf)(y, 3.0), -10 * y, rtol=1e-7)
+
+
+@pytest.mark.parametrize("case", [*CASES, *COUNTS], ids=lambda case: case.name)
+def test_scipys_frozen_distributions_of_outside(case: Case) -> None:
+    """A model refers to a prior that was made before; its methods are functions themselves."""
+    is_continuous = case in CASES
+    parameters = (*case.shapes, LOC, SCALE) if is_continuous else case.shapes
+    frozen = getattr(theirs, case.name)(*parameters)
+    points = np.array(case.points)
+    has_cdf = is_continuous and case.name not in ("vonmises", "wrapcauchy")
+    for name in ("logpdf" if is_continuous else "logpmf", "cdf")[: 1 + has_cdf]:
+        method = getattr(frozen, name)
+        expected = method(points)
+        assert_close(ft.jit(method)(points), expected, "method", rtol=1e-10)
+        assert_close(ft.vmap(method)(points), expected, "batch", rtol=1e-10)
+        if not is_continuous:
+            continue
+        own = getattr(getattr(ours, case.name), name)
+        slopes = ft.grad(lambda x, own=own: np.sum(own(x, *parameters)))(points)
+        found = ft.grad(lambda x, name=name: np.sum(getattr(frozen, name)(x)))(points)
+        assert_close(found, slopes, "derivative", rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("frozen", "point"),
+    [
+        (theirs.multivariate_normal([0.1, 0.2], [[1.5, 0.2], [0.2, 0.7]]), [0.4, -0.3]),
+        (theirs.multivariate_t([0.1, 0.2], [[1.5, 0.2], [0.2, 0.7]], df=3.2), [0.4, -0.3]),
+        (theirs.dirichlet([0.7, 1.4, 2.2]), [0.2, 0.5, 0.3]),
+        (theirs.wishart(3, [[1.5, 0.2], [0.2, 0.7]]), [[1.1, 0.1], [0.1, 0.4]]),
+        (theirs.gaussian_kde([0.1, 0.4, 0.9, 2.0], 0.3, [1, 2, 1, 1]), [0.4]),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_scipys_frozen_distributions_of_several_variables(frozen: Any, point: Any) -> None:
+    point = np.array(point)
+    expected = frozen.logpdf(point)
+    assert_close(ft.jit(frozen.logpdf)(point), expected, "method", rtol=1e-10)
+    assert_close(ft.jit(lambda x: frozen.logpdf(x))(point), expected, "object", rtol=1e-10)
+    if type(frozen).__name__ != "dirichlet_frozen":  # whose points add up to 1
+        check_grads(lambda x: np.sum(frozen.logpdf(x)), (point,), 2)
