@@ -3,6 +3,7 @@
 import pickle
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -507,3 +508,40 @@ def test_problems_have_their_minima(problem: Problem) -> None:
 def test_published_minima_of_other_sizes(objective: Any, start: Any, published: float) -> None:
     result = minimize(objective, start, method="trust-krylov")
     assert float(result.fun) == pytest.approx(published, rel=1e-4)
+
+
+def total(x: Any) -> Any:
+    return np.sum((x - 2.0) ** 2)
+
+
+TRACED_OPTIONS: dict[str, Callable[[Any], Any]] = {
+    "bounds as pairs": lambda b: minimize(total, np.zeros(2), bounds=[(0, b), (0, b)]),
+    "bounds": lambda b: minimize(total, np.zeros(2), bounds=Bounds(0, b)),
+    "tol": lambda b: minimize(total, np.zeros(2), tol=b),
+    "options": lambda b: minimize(total, np.zeros(2), options={"gtol": b}),
+    "a constraint": lambda b: minimize(
+        total, np.zeros(2), constraints={"type": "eq", "fun": lambda x: x[0] - b}
+    ),
+    "a gradient": lambda b: minimize(total, np.zeros(2), jac=lambda x: b * x),
+    "bounds of one number": lambda b: minimize_scalar(total, bounds=(0, b), method="bounded"),
+    "tol of root": lambda b: root(lambda x: x - 1, np.zeros(2), tol=b),
+    "bracket": lambda b: root_scalar(lambda x: x - 0.5, bracket=(0, b)),
+    "xtol": lambda b: root_scalar(lambda x: x - 0.5, bracket=(0, 1), xtol=b),
+    "bounds of residuals": lambda b: least_squares(lambda x: x - 2, np.zeros(2), bounds=(0, b)),
+    "bounds of a fit": lambda b: curve_fit(
+        lambda t, a: a * t, np.arange(3.0), np.arange(3.0), bounds=(0, b)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRACED_OPTIONS)
+@pytest.mark.parametrize("transform", [ft.grad, ft.jit])
+def test_traced_options_are_refused_once_with_what_can_be_done(name: str, transform: Any) -> None:
+    with pytest.raises(UnsupportedOperationError) as caught:
+        transform(TRACED_OPTIONS[name])(1.5)
+    text = str(caught.value)
+    assert "implicit_diff" in text
+    assert "test_optimize.py" in text
+    assert "in its place" not in text
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None

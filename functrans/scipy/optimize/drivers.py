@@ -108,7 +108,7 @@ def minimize(
 
     who = "minimize"
     args = further_arguments(args)
-    refuse_traced(who, fun, args, constraints)
+    refuse_traced(who, fun, args, jac, hess, hessp, bounds, constraints, tol, options)
     given_both = jac is True
     own_fun = (lambda x, *rest: fun(x, *rest)[0]) if given_both else fun
     function = ScipyFunction(own_fun, x0, args, jit=jit, sparse=sparse, who=who, is_objective=True)
@@ -212,7 +212,7 @@ def minimize_scalar(
 
     who = "minimize_scalar"
     args = further_arguments(args)
-    refuse_traced(who, fun, args)
+    refuse_traced(who, fun, args, bracket, bounds, tol, options)
     function = ScipyFunction(_of_number(who, fun), None, args, jit=jit, who=who)
     result = scipy.optimize.minimize_scalar(
         function.fun, bracket=bracket, bounds=bounds, method=method, tol=tol, options=options
@@ -277,7 +277,7 @@ def root(
 
     who = "root"
     args = further_arguments(args)
-    refuse_traced(who, fun, args)
+    refuse_traced(who, fun, args, jac, tol, options)
     given_both = jac is True
     own_fun = (lambda x, *rest: fun(x, *rest)[0]) if given_both else fun
     function = ScipyFunction(own_fun, x0, args, jit=jit, who=who)
@@ -344,7 +344,7 @@ def root_scalar(
 
     who = "root_scalar"
     args = further_arguments(args)
-    refuse_traced(who, f, args, x0, x1, bracket)
+    refuse_traced(who, f, args, x0, x1, bracket, fprime, fprime2, xtol, rtol, options)
     function = ScipyFunction(_of_number(who, f), None, args, jit=jit, who=who)
 
     def derivative(order: int) -> Callable[[Any], float]:

@@ -101,7 +101,7 @@ def least_squares(
 
     who = "least_squares"
     own = dict(kwargs or {})
-    refuse_traced(who, fun, args, own)
+    refuse_traced(who, fun, args, own, jac, bounds, x_scale, f_scale, ftol, xtol, gtol)
     fun = traced_form(who, fun)
     bound = functools.partial(fun, **own) if own else fun
     function = ScipyFunction(bound, x0, args, jit=jit, sparse=sparse, who=who)
@@ -178,7 +178,7 @@ def curve_fit(
 
     who = "curve_fit"
     f = traced_form(who, f)
-    refuse_traced(who, f, xdata, ydata, p0, sigma)
+    refuse_traced(who, f, xdata, ydata, p0, sigma, bounds, jac, kwargs)
     if p0 is not None:
         p0 = np.asarray(p0)
         p0 = p0.astype(np.float64) if p0.dtype.kind in "iub" else p0

@@ -24,7 +24,7 @@ from functrans.core.boundary import boundary, cause
 from functrans.core.caching import Recent
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of
-from functrans.core.source import here
+from functrans.core.source import attribute, here
 from functrans.core.values import Array
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
 from functrans.flatten_util import ravel_pytree
@@ -41,12 +41,13 @@ _FLOAT64 = np.dtype(np.float64)
 def refuse_traced(who: str, *values: object) -> None:
     """Refuse traced values: SciPy's solvers are no operations that can be traced.
 
-    Functions among the values are looked into.
+    Functions among the values are looked into, and bounds and constraints of SciPy's classes.
 
     Raises:
       UnsupportedOperationError: there is one; names what can be done.
     """
-    _, held = make_template(values, objects=True)
+    sides = [(attribute(value, "lb"), attribute(value, "ub")) for value in values]
+    _, held = make_template((values, sides), objects=True)
     if held:
         raise UnsupportedOperationError(
             f"{who}: {held[0]._describe()} is traced{here()}, but SciPy's solvers work on plain "
