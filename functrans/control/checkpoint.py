@@ -249,7 +249,12 @@ def _binder(policy: Policy | None) -> Binder:
 
 
 @overload
-def checkpoint(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+def checkpoint(
+    fun: np.ufunc,
+    *,
+    policy: Policy | None = None,
+    static_argnums: int | Sequence[int] = (),
+) -> Callable[..., Any]: ...
 @overload
 def checkpoint(
     fun: Callable[P, R],

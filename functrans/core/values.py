@@ -54,7 +54,8 @@ else:
         Example:
           >>> import functrans as ft
           >>> import numpy as np
-          >>> def loss(x: ft.Array) -> ft.Array:
+          >>> from typing import Any
+          >>> def loss(x: ft.Array) -> Any:  # of no dtype, so is what NumPy makes of it
           ...     print(isinstance(x, ft.Array))
           ...     return np.sum(x**2)
           >>> loss(np.ones(2)), ft.grad(loss)(np.ones(2))

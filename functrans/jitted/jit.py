@@ -376,7 +376,16 @@ def jitted_functions() -> list[JitFunction]:
 
 
 @overload
-def jit(fun: np.ufunc, *args: Any, **options: Any) -> JitFunction[..., Any]: ...
+def jit(
+    fun: np.ufunc,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Sequence[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None,
+    specialize: bool = False,
+    max_paths: int = MAX_PATHS,
+    state: Any = None,
+) -> JitFunction[..., Any]: ...
 @overload
 def jit(
     fun: Callable[P, R],

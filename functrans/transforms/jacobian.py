@@ -41,7 +41,17 @@ def _jacobian_transform(
 
 
 @overload
-def jacrev(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+def jacrev(
+    fun: np.ufunc,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    *,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[..., Any]: ...
 @overload
 def jacrev(
     fun: Callable[P, tuple[Any, Aux]],
@@ -122,7 +132,16 @@ def jacrev(
 
 
 @overload
-def jacfwd(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+def jacfwd(
+    fun: np.ufunc,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[..., Any]: ...
 @overload
 def jacfwd(
     fun: Callable[P, tuple[Any, Aux]],
@@ -175,7 +194,18 @@ def jacfwd(
 
 
 @overload
-def jacobian(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+def jacobian(
+    fun: np.ufunc,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    mode: str = "auto",
+    chunk_size: int | str = "auto",
+    holomorphic: bool = False,
+    *,
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+    sparsity: Any = None,
+) -> Callable[..., Any]: ...
 @overload
 def jacobian(
     fun: Callable[P, tuple[Any, Aux]],
@@ -271,7 +301,16 @@ def jacobian(
 
 
 @overload
-def hessian(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+def hessian(
+    fun: np.ufunc,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    *,
+    chunk_size: int | str = "auto",
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[..., Any]: ...
 @overload
 def hessian(
     fun: Callable[P, tuple[Any, Aux]],
@@ -344,7 +383,14 @@ def hessian(
 
 
 @overload
-def hessian_diag(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+def hessian_diag(
+    fun: np.ufunc,
+    argnums: int = 0,
+    chunk_size: int | str = "auto",
+    *,
+    memory_bytes: int | None = None,
+    progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[..., Any]: ...
 @overload
 def hessian_diag(
     fun: Callable[P, Any],

@@ -270,7 +270,13 @@ def finish_cotangents(
 
 
 @overload
-def value_and_grad(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+def value_and_grad(
+    fun: np.ufunc,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]: ...
 @overload
 def value_and_grad(
     fun: Callable[P, R],
@@ -327,7 +333,13 @@ def value_and_grad(
 
 
 @overload
-def grad(fun: np.ufunc, *args: Any, **options: Any) -> Callable[..., Any]: ...
+def grad(
+    fun: np.ufunc,
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+) -> Callable[..., Any]: ...
 @overload
 def grad(
     fun: Callable[P, tuple[Any, Aux]],

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, assert_type, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 import functrans as ft
 import functrans.functional as ff
@@ -66,8 +67,38 @@ def test_gradients() -> None:
     assert gradient(x).shape == (3,)
 
 
+def test_scalar_losses_are_any_or_of_a_dtype() -> None:
+    def any_loss(w: ft.Array) -> Any:
+        return np.sum(w**2)
+
+    def number(w: NDArray[np.float64], scale: float = 1.0) -> float:
+        return scale * np.sum(w**2)
+
+    def mean(w: NDArray[np.float64]) -> np.floating[Any]:
+        return np.mean((w - 1.0) ** 2)
+
+    assert_type(ft.grad(any_loss)(x), Any)
+    assert_type(ft.value_and_grad(number)(x, scale=2.0), tuple[float, Any])
+    assert_type(ft.jit(mean)(x), np.floating[Any])
+    assert_type(ft.vmap(any_loss)(np.ones((2, 3))), Any)
+    assert ft.grad(number)(x, 0.5).shape == ft.grad(mean)(x).shape
+
+
+def test_options_of_ufuncs_are_those_of_functions() -> None:
+    assert_type(ft.grad(np.arctan2, argnums=1)(1.0, 2.0), Any)
+    assert_type(ft.value_and_grad(np.exp, allow_int=False)(1.0), Any)
+    assert_type(ft.vmap(np.add, in_axes=(0, None))(x, 1.0), Any)
+    assert_type(ft.jit(np.sin, donate_argnums=0)(v.copy()), Any)
+    assert_type(ft.jacobian(np.sin, mode="forward")(x), Any)
+    assert_type(ft.hessian(np.exp)(1.0), Any)
+
+
 def test_what_wrong_calls_are() -> None:
     for wrong in (
+        lambda: ft.grad(loss, argnms=0),  # type: ignore[call-overload]  # pyright: ignore
+        lambda: ft.grad(np.sin, argnms=0),  # type: ignore[call-overload]  # pyright: ignore
+        lambda: ft.vmap(loss, in_axis=0),  # type: ignore[call-overload]  # pyright: ignore
+        lambda: ft.jit(static_argnum=0),  # type: ignore[call-overload]  # pyright: ignore
         lambda: ft.grad(loss)(x, sale=2.0),  # type: ignore[call-arg]  # pyright: ignore
         lambda: ft.vmap(loss)(),  # type: ignore[call-arg]  # pyright: ignore
         lambda: ft.jit(loss)(x, 1.0, 2),  # type: ignore[call-arg]  # pyright: ignore
