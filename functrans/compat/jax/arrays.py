@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans import tree
-from functrans.compat.jax.settings import config, edge
+from functrans import pytrees, tree
+from functrans.compat.jax.settings import config, edge, shorten_as_set
 from functrans.compat.jax.values import CPU, of_copies
 from functrans.control import custom_rules
 from functrans.core.arguments import name_of
@@ -32,6 +32,7 @@ from functrans.core.state import rebinds
 from functrans.core.transformed import Wrapper
 from functrans.core.values import Array as ArrayOrTracer
 from functrans.core.values import P, R
+from functrans.jitted.jit import JitFunction
 from functrans.jitted.lowered import Lowered
 from functrans.numpy.at import At
 from functrans.numpy.dispatch import has_tracer
@@ -53,18 +54,21 @@ class Array(np.ndarray):
         """Places for functional updates."""
         return _Places(np.asarray(self))
 
-    @edge
     def __getitem__(self, index: Any) -> Any:
         """``self[index]``; integers of the index may be traced."""
-        if has_tracer((index,)):
+        try:
+            if type(index) is int or not has_tracer((index,)):
+                return given(super().__getitem__(index))
             return At(np.asarray(self))[index].get(mode="clip")
-        return given(super().__getitem__(index))
+        except Exception as error:
+            shorten_as_set(error)
+            raise
 
     def __array_wrap__(
         self, array: np.ndarray, context: Any = None, return_scalar: bool = False
     ) -> Any:
         """The result of a ufunc."""
-        if context is not None and config.in_force():
+        if context is not None and config.is_changed():
             _check_numbers(context[0].__name__, context[1], array)
         return super().__array_wrap__(array, context, return_scalar)
 
@@ -178,6 +182,8 @@ def given(value: Any) -> Any:
         return value.view(Array)
     if isinstance(value, (Tracer, Array)):
         return value
+    if isinstance(value, (np.number, np.bool_)):
+        return np.asarray(value).view(Array)
     return tree.map(_given_leaf, value, is_leaf=_is_function)
 
 
@@ -185,6 +191,8 @@ def _given_leaf(leaf: Any) -> Any:
     if type(leaf) is np.ndarray or isinstance(leaf, (np.number, np.bool_)):
         return np.asarray(leaf).view(Array)
     if isinstance(leaf, Lowered) or _is_function(leaf):
+        if isinstance(leaf, JitFunction):
+            return Jitted(leaf)
         return Linear(leaf) if isinstance(leaf, LinearFunction) else Given(leaf)
     if isinstance(leaf, dict):  # of a class that is no container, as results of SciPy's are
         return type(leaf)({name: given(value) for name, value in leaf.items()})
@@ -215,22 +223,16 @@ def called(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
     """Call a function of functrans for code written for JAX."""
     token = rebinds.set(True)
     try:
-        settings = config.in_force()
-        if settings:
-            return _watched(function, args, kwargs, settings)
+        if config.is_changed():
+            return _watched(function, args, kwargs)
         return given(_apart(at_user(function, *args, **kwargs), args))
     finally:
         rebinds.reset(token)
 
 
-def _watched(
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    settings: dict[str, Any],
-) -> Any:
+def _watched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The same under settings of ``jax.config``."""
-    with functrans_config(**settings):
+    with functrans_config(**config.in_force()):
         result = given(_apart(at_user(function, *args, **kwargs), args))
     _check_numbers(name_of(function), (args, kwargs), result)
     return result
@@ -290,6 +292,25 @@ class Given(Wrapper):
 
     def __repr__(self) -> str:
         return repr(self._function)
+
+
+class Jitted(Given):
+    """A jitted function, whose machine code takes NumPy's own arrays at once."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """As the function."""
+        try:
+            return called(self._function, tuple(map(_plain, args)), kwargs)
+        except Exception as error:
+            shorten_as_set(error)
+            raise
+
+
+def _plain(arg: Any) -> Any:
+    """An argument with NumPy's own arrays."""
+    if type(arg) is Array:
+        return arg.view(np.ndarray)
+    return pytrees.map(_plain, arg) if type(arg) in (dict, list, tuple) else arg
 
 
 class Linear(Given):

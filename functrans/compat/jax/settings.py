@@ -142,6 +142,10 @@ class Config:
     def parse_flags_with_absl(self) -> None:
         """Nothing: there are no flags of a command line."""
 
+    def is_changed(self) -> bool:
+        """Whether a setting was given."""
+        return bool(self._given or _within.get())
+
     def in_force(self) -> dict[str, Any]:
         """Settings of functrans that those of JAX ask for."""
         values = {**self._given, **_within.get()}
@@ -196,16 +200,21 @@ def _log(values: Mapping[str, object]) -> None:
 config = Config()
 
 
+def shorten_as_set(error: Exception) -> None:
+    """``shorten``, as ``jax_traceback_filtering`` says."""
+    with functrans_config(**config.in_force()):
+        shorten(error)
+
+
 def edge(function: Function) -> Function:
-    """``boundary``, as ``jax_traceback_filtering`` says."""
+    """A function whose errors are shortened."""
 
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            with functrans_config(**config.in_force()):
-                shorten(error)
+            shorten_as_set(error)
             raise
 
     return call  # type: ignore[return-value]  # it has the signature of Function
