@@ -250,11 +250,8 @@ def _binder(policy: Policy | None) -> Binder:
 
 @overload
 def checkpoint(
-    fun: np.ufunc,
-    *,
-    policy: Policy | None = None,
-    static_argnums: int | Sequence[int] = (),
-) -> Callable[..., Any]: ...
+    fun: np.ufunc, *, policy: Policy | None = None, static_argnums: int | Sequence[int] = (),
+) -> Callable[..., Any]: ...  # fmt: skip
 @overload
 def checkpoint(
     fun: Callable[P, R],

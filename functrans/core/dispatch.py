@@ -30,11 +30,7 @@ from functrans.core.primitive import Primitive
 from functrans.core.source import Captured, capture, here, resolve
 from functrans.core.state import current_config, open_traces, replayed
 from functrans.core.tapes import TapeValue
-from functrans.errors import (
-    EscapedTracerError,
-    NestingError,
-    UnsupportedOperationError,
-)
+from functrans.errors import EscapedTracerError, NestingError, UnsupportedOperationError
 from functrans.pytrees import LEAF_TYPES
 
 

@@ -377,15 +377,11 @@ def jitted_functions() -> list[JitFunction]:
 
 @overload
 def jit(
-    fun: np.ufunc,
-    static_argnums: int | Sequence[int] | None = None,
-    static_argnames: str | Sequence[str] | None = None,
-    donate_argnums: int | Sequence[int] | None = None,
-    donate_argnames: str | Sequence[str] | None = None,
-    specialize: bool = False,
-    max_paths: int = MAX_PATHS,
-    state: Any = None,
-) -> JitFunction[..., Any]: ...
+    fun: np.ufunc, static_argnums: int | Sequence[int] | None = None, static_argnames: str |
+    Sequence[str] | None = None, donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Sequence[str] | None = None, specialize: bool = False, max_paths: int
+    = MAX_PATHS, state: Any = None,
+) -> JitFunction[..., Any]: ...  # fmt: skip
 @overload
 def jit(
     fun: Callable[P, R],

@@ -36,35 +36,18 @@ from typing import Any
 import numpy as np
 
 from functrans.core.annotations import Annotation
-from functrans.core.avals import (
-    PYTHON_SCALARS,
-    Aval,
-    ShapedArray,
-    Tape,
-    is_differentiable_dtype,
-)
+from functrans.core.avals import PYTHON_SCALARS, Aval, ShapedArray, Tape, is_differentiable_dtype
 from functrans.core.boundary import at_user
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.primitive import (
-    Primitive,
-    linear,
-    multilinear,
-    nondifferentiable,
-)
+from functrans.core.primitive import Primitive, linear, multilinear, nondifferentiable
 from functrans.core.source import Captured, SourceLine, resolve
 from functrans.core.state import current_config
 from functrans.core.values import Array, Operand
 from functrans.errors import NonDifferentiableError
-from functrans.passes.cotangents import (
-    zeros,
-)
+from functrans.passes.cotangents import zeros
 from functrans.passes.staging import may_change
-from functrans.primitives.structural import (
-    broadcast_to,
-    cast_p,
-    moveaxis,
-)
+from functrans.primitives.structural import broadcast_to, cast_p, moveaxis
 from functrans.primitives.tapes import entry_aval, tape_broadcast_to
 
 _numbers = count()

@@ -18,11 +18,7 @@ from functrans.core.avals import ShapedArray, Tape, Zero, is_differentiable_dtyp
 from functrans.core.caching import remembered
 from functrans.core.dispatch import aval_of, dtype_of, replaying, shape_of
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.primitive import (
-    LinearOperand,
-    Primitive,
-    multilinear,
-)
+from functrans.core.primitive import LinearOperand, Primitive, multilinear
 from functrans.core.quiet import quietly
 from functrans.core.state import current_config, name_scope
 from functrans.core.values import Array
@@ -58,12 +54,7 @@ from functrans.passes.simplify import exact_key, simplify
 from functrans.passes.staging import stage
 from functrans.passes.transpose import check_linear, linear_nodes
 from functrans.primitives.slicing import slice_p, slice_update_p
-from functrans.primitives.structural import (
-    broadcast_to,
-    kept_shape,
-    reduce_sum_p,
-    reshape,
-)
+from functrans.primitives.structural import broadcast_to, kept_shape, reduce_sum_p, reshape
 
 
 def pull(node: Node, ct: Any, size: int | None = None) -> Sequence[Any]:

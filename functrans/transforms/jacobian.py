@@ -42,16 +42,10 @@ def _jacobian_transform(
 
 @overload
 def jacrev(
-    fun: np.ufunc,
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    allow_int: bool = False,
-    *,
-    chunk_size: int | str = "auto",
-    memory_bytes: int | None = None,
+    fun: np.ufunc, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+    allow_int: bool = False, *, chunk_size: int | str = "auto", memory_bytes: int | None = None,
     progress: bool | Callable[[int, int], Any] = False,
-) -> Callable[..., Any]: ...
+) -> Callable[..., Any]: ...  # fmt: skip
 @overload
 def jacrev(
     fun: Callable[P, tuple[Any, Aux]],
@@ -133,15 +127,10 @@ def jacrev(
 
 @overload
 def jacfwd(
-    fun: np.ufunc,
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    *,
-    chunk_size: int | str = "auto",
-    memory_bytes: int | None = None,
-    progress: bool | Callable[[int, int], Any] = False,
-) -> Callable[..., Any]: ...
+    fun: np.ufunc, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
+    chunk_size: int | str = "auto", memory_bytes: int | None = None, progress: bool |
+    Callable[[int, int], Any] = False,
+) -> Callable[..., Any]: ...  # fmt: skip
 @overload
 def jacfwd(
     fun: Callable[P, tuple[Any, Aux]],
@@ -195,17 +184,10 @@ def jacfwd(
 
 @overload
 def jacobian(
-    fun: np.ufunc,
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    mode: str = "auto",
-    chunk_size: int | str = "auto",
-    holomorphic: bool = False,
-    *,
-    memory_bytes: int | None = None,
-    progress: bool | Callable[[int, int], Any] = False,
-    sparsity: Any = None,
-) -> Callable[..., Any]: ...
+    fun: np.ufunc, argnums: Argnums = 0, has_aux: bool = False, mode: str = "auto", chunk_size:
+    int | str = "auto", holomorphic: bool = False, *, memory_bytes: int | None = None, progress:
+    bool | Callable[[int, int], Any] = False, sparsity: Any = None,
+) -> Callable[..., Any]: ...  # fmt: skip
 @overload
 def jacobian(
     fun: Callable[P, tuple[Any, Aux]],
@@ -302,15 +284,10 @@ def jacobian(
 
 @overload
 def hessian(
-    fun: np.ufunc,
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
-    *,
-    chunk_size: int | str = "auto",
-    memory_bytes: int | None = None,
-    progress: bool | Callable[[int, int], Any] = False,
-) -> Callable[..., Any]: ...
+    fun: np.ufunc, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False, *,
+    chunk_size: int | str = "auto", memory_bytes: int | None = None, progress: bool |
+    Callable[[int, int], Any] = False,
+) -> Callable[..., Any]: ...  # fmt: skip
 @overload
 def hessian(
     fun: Callable[P, tuple[Any, Aux]],
@@ -384,13 +361,9 @@ def hessian(
 
 @overload
 def hessian_diag(
-    fun: np.ufunc,
-    argnums: int = 0,
-    chunk_size: int | str = "auto",
-    *,
-    memory_bytes: int | None = None,
-    progress: bool | Callable[[int, int], Any] = False,
-) -> Callable[..., Any]: ...
+    fun: np.ufunc, argnums: int = 0, chunk_size: int | str = "auto", *, memory_bytes: int | None
+    = None, progress: bool | Callable[[int, int], Any] = False,
+) -> Callable[..., Any]: ...  # fmt: skip
 @overload
 def hessian_diag(
     fun: Callable[P, Any],

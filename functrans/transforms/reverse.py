@@ -271,12 +271,9 @@ def finish_cotangents(
 
 @overload
 def value_and_grad(
-    fun: np.ufunc,
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
+    fun: np.ufunc, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]: ...
+) -> Callable[..., Any]: ...  # fmt: skip
 @overload
 def value_and_grad(
     fun: Callable[P, R],
@@ -334,12 +331,9 @@ def value_and_grad(
 
 @overload
 def grad(
-    fun: np.ufunc,
-    argnums: Argnums = 0,
-    has_aux: bool = False,
-    holomorphic: bool = False,
+    fun: np.ufunc, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]: ...
+) -> Callable[..., Any]: ...  # fmt: skip
 @overload
 def grad(
     fun: Callable[P, tuple[Any, Aux]],

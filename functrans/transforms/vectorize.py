@@ -37,13 +37,9 @@ from functrans.transforms.lanes import in_chunks, joined_paths, refuse_axis, som
 
 @overload
 def vmap(
-    fun: np.ufunc,
-    in_axes: object = 0,
-    out_axes: object = 0,
-    axis_name: str | None = None,
-    axis_size: int | None = None,
-    chunk_size: int | None = None,
-) -> Callable[..., Any]: ...
+    fun: np.ufunc, in_axes: object = 0, out_axes: object = 0, axis_name: str | None = None,
+    axis_size: int | None = None, chunk_size: int | None = None,
+) -> Callable[..., Any]: ...  # fmt: skip
 @overload
 def vmap(
     fun: Callable[P, R],
