@@ -412,6 +412,29 @@ def test_linear_functions_are_containers_of_their_arrays() -> None:
     np.testing.assert_allclose(elsewhere(J)[0], X * np.cos(2 * X))
 
 
+def test_jitted_functions_tell_what_they_were_made_of() -> None:
+    def f(x: Any) -> Any:
+        return 2.0 * x
+
+    assert jax.jit(f).__wrapped__ is f
+    assert jax.jit(f).__name__ == "f"
+
+
+def test_user_functions_are_given_arrays_with_places_by_loops() -> None:
+    x = np.ones(3)
+    results = {
+        "cond": lax.cond(True, lambda a: a.at[0].set(5.0), lambda a: a, x),
+        "switch": lax.switch(1, [lambda a: a, lambda a: a.at[0].set(5.0)], x),
+        "while_loop": lax.while_loop(lambda a: a[0] < 5, lambda a: a.at[0].set(5.0), x),
+        "fori_loop": lax.fori_loop(0, 2, lambda i, a: a.at[0].set(5.0), x),
+        "scan": lax.scan(lambda c, _: (c.at[0].set(5.0), None), x, None, 2)[0],
+        "map": lax.map(lambda a: a.at[0].set(5.0), x[None])[0],
+        "vmap": jax.vmap(lambda a, b: b.at[0].set(5.0 * a), (0, None))(np.ones(1), J * 0 + 1)[0],
+    }
+    for name, found in results.items():
+        assert found.tolist() == [5.0, 1.0, 1.0], name
+
+
 def test_functions_that_transforms_give_pickle() -> None:
     for function in (jax.grad(np.sin), jax.jit(np.sin)):
         again = pickle.loads(pickle.dumps(function))

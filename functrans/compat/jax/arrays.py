@@ -26,7 +26,7 @@ from functrans.core.arguments import name_of
 from functrans.core.boundary import at_user
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer
-from functrans.core.source import here, is_internal, is_own
+from functrans.core.source import attribute, here, is_internal, is_own
 from functrans.core.state import config as functrans_config
 from functrans.core.state import rebinds
 from functrans.core.transformed import Wrapper
@@ -264,6 +264,7 @@ class Given(Wrapper):
 
     def __init__(self, function: Any) -> None:
         functools.update_wrapper(self, function, updated=())
+        self.__wrapped__ = attribute(function, "__wrapped__", function)
         self._function = function
 
     @edge

@@ -38,7 +38,7 @@ TABLE: dict[str, tuple[str, ...]] = {
         " print_environment_info=show_versions",
         f"{_VALUES}: Device NamedSharding P=PartitionSpec __version__ __version_info__"
         " block_until_ready default_backend device_count device_get device_put devices"
-        " ensure_compile_time_eval jit local_device_count=device_count local_devices=devices"
+        " effects_barrier ensure_compile_time_eval jit local_device_count=device_count local_devices=devices"
         " named_call process_index"
         " host_id=process_index process_count=device_count host_count=device_count"
         " pmap shard_map typeof",
@@ -81,7 +81,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "dtypes": (
         f"{_VALUES}: canonicalize_dtype extended prng_key scalar_type_of",
         "functrans: float0",
-        "functrans.numpy: issubdtype result_type",
+        "functrans.numpy: finfo iinfo issubdtype result_type",
         "ml_dtypes: bfloat16",
     ),
     "errors": (

@@ -131,6 +131,10 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
+def effects_barrier() -> None:
+    """Nothing: effects have happened when a function returns."""
+
+
 @dataclass(frozen=True)
 class AbstractArray:
     """What ``typeof`` gives: shape and dtype; it lies nowhere in particular.
