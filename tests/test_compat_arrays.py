@@ -435,8 +435,13 @@ def test_user_functions_are_given_arrays_with_places_by_loops() -> None:
         assert found.tolist() == [5.0, 1.0, 1.0], name
 
 
+@jax.jit
+def _by_name(x: Any) -> Any:
+    return 2.0 * x
+
+
 def test_functions_that_transforms_give_pickle() -> None:
-    for function in (jax.grad(np.sin), jax.jit(np.sin)):
+    for function in (jax.grad(np.sin), jax.jit(np.sin), _by_name):
         again = pickle.loads(pickle.dumps(function))
         assert again(1.0).at[...].get() == function(1.0)
 

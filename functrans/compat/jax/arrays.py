@@ -26,10 +26,10 @@ from functrans.core.arguments import name_of
 from functrans.core.boundary import at_user
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer
-from functrans.core.source import attribute, here, is_internal, is_own
+from functrans.core.source import here, is_internal, is_own
 from functrans.core.state import config as functrans_config
 from functrans.core.state import rebinds
-from functrans.core.transformed import Wrapper
+from functrans.core.transformed import Wrapper, by_name
 from functrans.core.values import Array as ArrayOrTracer
 from functrans.core.values import P, R
 from functrans.jitted.jit import JitFunction
@@ -264,7 +264,6 @@ class Given(Wrapper):
 
     def __init__(self, function: Any) -> None:
         functools.update_wrapper(self, function, updated=())
-        self.__wrapped__ = attribute(function, "__wrapped__", function)
         self._function = function
 
     @edge
@@ -291,12 +290,19 @@ class Given(Wrapper):
         """The same of another function."""
         return type(self)(*parts())
 
+    def __reduce__(self) -> Any:
+        return by_name(self, self._function) or (type(self), (self._function,))
+
     def __repr__(self) -> str:
         return repr(self._function)
 
 
 class Jitted(Given):
     """A jitted function, whose machine code takes NumPy's own arrays at once."""
+
+    def __init__(self, function: JitFunction) -> None:
+        super().__init__(function)
+        self.__wrapped__ = function.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """As the function."""

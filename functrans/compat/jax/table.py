@@ -38,8 +38,8 @@ TABLE: dict[str, tuple[str, ...]] = {
         " print_environment_info=show_versions",
         f"{_VALUES}: Device NamedSharding P=PartitionSpec __version__ __version_info__"
         " block_until_ready default_backend device_count device_get device_put devices"
-        " effects_barrier ensure_compile_time_eval jit local_device_count=device_count local_devices=devices"
-        " named_call process_index"
+        " effects_barrier ensure_compile_time_eval jit local_device_count=device_count"
+        " local_devices=devices named_call process_index"
         " host_id=process_index process_count=device_count host_count=device_count"
         " pmap shard_map typeof",
         f"{_SETTINGS}: check_tracer_leaks checking_leaks config debug_infs debug_key_reuse"
