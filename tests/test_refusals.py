@@ -236,6 +236,50 @@ def test_a_value_that_a_method_stored_is_refused_with_both_lines(name: str) -> N
         LATER[name](keeper.kept)
     text = str(caught.value)
     assert "jit of step, which started at test_refusals.py" in text
+    stored = Keeper.step.__code__.co_firstlineno + 1
+    assert f"made at test_refusals.py:{stored} (Keeper.step)" in text
     assert "test_refusals.py" in text.partition("after")[0]
     frames = traceback.extract_tb(caught.value.__traceback__)
     assert {frame.filename for frame in frames} == {__file__}
+
+
+class Scaled:
+    def __init__(self, w: Any) -> None:
+        self.w = w
+
+    def step(self, x: Any) -> Any:
+        return self.w * x
+
+    @ft.jit
+    def decorated(self, x: Any) -> Any:
+        return self.w * x
+
+
+class Container(Scaled):
+    """One whose attributes are leaves."""
+
+
+ft.tree.register_pytree_node(Container, lambda m: ((m.w,), None), lambda _, w: Container(*w))
+
+
+def test_what_is_said_of_a_jitted_method_holds() -> None:
+    with pytest.raises(ft.errors.UnsupportedOperationError) as caught:
+        Scaled(2.0).decorated(1.0)
+    for part in ("jit the bound method", "when it is traced", "jitted anew", "register_pytree"):
+        assert part in str(caught.value)
+    for before, after in ((2.0, 3.0), (np.ones(2), np.full(2, 3.0))):
+        model = Scaled(before)
+        step = ft.jit(model.step)
+        np.testing.assert_array_equal(step(1.0), before)
+        model.w = after
+        np.testing.assert_array_equal(step(1.0), before)  # kept
+        np.testing.assert_array_equal(ft.jit(model.step)(1.0), after)  # jitted anew
+        container = Container(before)
+        np.testing.assert_array_equal(container.decorated(1.0), before)
+        container.w = after
+        np.testing.assert_array_equal(container.decorated(1.0), after)  # an argument
+    weights = np.ones(2)
+    step = ft.jit(Scaled(weights).step)
+    step(1.0)
+    weights[:] = 5.0
+    np.testing.assert_array_equal(step(1.0), weights)  # written to

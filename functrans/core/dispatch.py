@@ -27,7 +27,7 @@ from functrans.core.boundary import Refusals, at_user, note_traced, settle
 from functrans.core.deferred import deferred
 from functrans.core.jaxpr import subjaxprs
 from functrans.core.primitive import Primitive
-from functrans.core.source import Captured, capture, here, resolve
+from functrans.core.source import Captured, SourceLine, capture, here, resolve
 from functrans.core.state import current_config, open_traces, replayed
 from functrans.core.tapes import TapeValue
 from functrans.errors import EscapedTracerError, NestingError, UnsupportedOperationError
@@ -197,6 +197,10 @@ class Tracer:
         """What it is, for messages."""
         raise NotImplementedError
 
+    def _made_at(self) -> Captured | SourceLine | None:
+        """The user's line that made it, if it is known."""
+        return None
+
     def _concrete(self, what: str) -> Any:
         """The plain value, for Python control flow; raises where there is none."""
         raise NotImplementedError
@@ -234,12 +238,13 @@ def _give(methods: Mapping[str, Any]) -> None:
 def escaped(tracer: Tracer) -> EscapedTracerError:
     """The error for a tracer whose trace is closed."""
     trace = tracer._trace
-    made = resolve(trace.source)
-    where = f", which started at {made}," if made is not None else ""
+    began, made = resolve(trace.source), resolve(tracer._made_at())
+    where = f", which started at {began}," if began is not None else ""
+    origin = f", made at {made}," if made is not None else ""
     return EscapedTracerError(
-        f"{tracer._describe()} was used{here(3)} after {trace.label}{where} had returned. A traced "
-        "value lives only while its function runs: return it from the function (has_aux=True "
-        "carries extra results out) instead of storing it."
+        f"{tracer._describe()}{origin} was used{here(3)} after {trace.label}{where} had returned. "
+        "A traced value lives only while its function runs: return it from the function "
+        "(has_aux=True carries extra results out) instead of storing it."
     )
 
 

@@ -178,7 +178,9 @@ class Signature:
                     raise UnsupportedOperationError(
                         f"{self.label}{defined_at(self.fun)} decorates a method, whose self is of "
                         f"type {kind}{here()}: jit the bound method instead, step = "
-                        f"ft.jit(obj.{name_of(self.fun)}), or {tree.HOW_TO_REGISTER}"
+                        f"ft.jit(obj.{name_of(self.fun)}), whose program keeps what obj's "
+                        "attributes are when it is traced (one jitted anew sees others), or "
+                        f"{tree.HOW_TO_REGISTER}: then they are arguments"
                     )
                 name = path if path.isidentifier() else "..."
                 raise UnsupportedOperationError(

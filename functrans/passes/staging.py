@@ -21,7 +21,7 @@ from functrans.core.deferred import deferred
 from functrans.core.dispatch import Trace, Tracer, aval_of, escaped, standing, tracing
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.primitive import Primitive
-from functrans.core.source import capture, here, resolve
+from functrans.core.source import Captured, SourceLine, capture, here, resolve
 from functrans.core.state import current_config, name_scope, replayed
 from functrans.core.tapes import TapeValue
 from functrans.core.values import Array, Operand
@@ -225,6 +225,10 @@ class StagingTracer(Tracer):
             return f" (argument {name})"
         names = trace_origins(trace, self._var)
         return f" (computed from {', '.join(names)})" if names else ""
+
+    def _made_at(self) -> Captured | SourceLine | None:
+        made = (eqn.source for eqn in self._trace.eqns if self._var in eqn.outputs)
+        return next(made, None)
 
     def _concrete(self, what: str) -> Any:
         """The value, where the trace knows it; else refuse."""

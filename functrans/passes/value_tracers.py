@@ -14,7 +14,7 @@ from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import cause
 from functrans.core.dispatch import Trace, Tracer, aval_of, dtype_of, escaped
 from functrans.core.primitive import Primitive
-from functrans.core.source import here
+from functrans.core.source import Captured, SourceLine, here
 from functrans.core.values import Array
 from functrans.errors import (
     ConcretizationError,
@@ -194,6 +194,9 @@ class ValueTracer(Tracer):
 
     def _describe(self) -> str:
         return f"a traced value of type {self.aval}"
+
+    def _made_at(self) -> Captured | SourceLine | None:
+        return getattr(self._beside, "source", None)
 
     def _concrete(self, what: str) -> Array:
         """The value, for Python control flow; conversions that lose the derivative raise."""
