@@ -1,6 +1,11 @@
 """Settings: in force within a ``with`` block, for one thread or task; each does what it says."""
 
 import asyncio
+import collections
+import contextlib
+import functools
+import gc
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from typing import Any
@@ -145,3 +150,75 @@ def test_copies_of_residuals() -> None:
     w[:] = 1.0
     with ft.config(copy_residuals=False):
         np.testing.assert_array_equal(ft.grad(fun)(X), [2, 2, 2])
+
+
+# blocks that are not entered ----------------------------------------------------------------------
+
+
+def dropped_config() -> None:
+    ft.config(native=False)
+
+
+def dropped_debug_nans() -> None:
+    ft.debug_nans()
+
+
+def dropped_disable_jit() -> None:
+    for _ in range(1):
+        ft.disable_jit()
+    assert True
+
+
+def dropped_named_scope() -> None:
+    ft.named_scope("part")
+
+
+def dropped_partial() -> None:
+    functools.partial(ft.config, jit=False)()
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "line"),
+    [
+        (dropped_config, "config", 1), (dropped_debug_nans, "debug_nans", 1),
+        (dropped_disable_jit, "disable_jit", 2), (dropped_named_scope, "named_scope", 1),
+        (dropped_partial, "config", 1),
+    ],
+)  # fmt: skip
+def test_a_block_that_is_called_and_dropped_is_told_of(function: Any, name: str, line: int) -> None:
+    with pytest.warns(UserWarning, match=rf"functrans\.{name}\(\.\.\.\) was called") as caught:
+        function()
+    (warning,) = caught
+    assert warning.filename == __file__
+    assert warning.lineno == function.__code__.co_firstlineno + line
+
+
+@ft.config(jit=False)
+def decorated() -> bool:
+    return current_config.get().jit
+
+
+def returned() -> Any:
+    return ft.config(jit=False)
+
+
+def test_blocks_that_are_used_otherwise_are_not_told_of() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert not decorated()
+        later = ft.config(jit=False)
+        with later:
+            assert not current_config.get().jit
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(ft.config(jit=False))
+            collections.deque(map(stack.enter_context, map(ft.debug_nans, [True, False])), 0)
+            assert not current_config.get().jit
+        with returned(), ft.named_scope("a"), ft.disable_jit(), ft.debug_nans():
+            assert not current_config.get().jit
+        kept = [ft.config(jit=False) for _ in range(2)]
+        made = (lambda: ft.config(jit=False))()
+        unused = returned()
+        del kept, made, unused
+        ft.config(jit=False)(decorated)()
+        gc.collect()
+    assert not caught

@@ -9,12 +9,21 @@ Layer: ``core`` (imports nothing from functrans).
 
 from __future__ import annotations
 
+import dis
+import functools
+import inspect
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import _GeneratorContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,49 @@ replayed: ContextVar[tuple[Any, str] | None] = ContextVar("functrans_replayed", 
 """Source and name scope of the equation that a pass applies again, under another trace."""
 
 
-@contextmanager
+def scope(function: Callable[P, Iterator[T]]) -> Callable[P, _GeneratorContextManager[T]]:
+    """``contextmanager``, which warns of a call that is a statement: it has no effect.
+
+    Where the instruction after the call drops the result, and nobody entered it by then, nobody
+    can any more.
+    """
+    manager = contextmanager(function)
+
+    @functools.wraps(function)
+    def make(*args: P.args, **kwargs: P.kwargs) -> _GeneratorContextManager[T]:
+        try:
+            made = manager(*args, **kwargs)
+        except TypeError as error:  # of arguments that it does not take
+            error.__traceback__ = None  # without frames of functrans
+            raise
+        frame = sys._getframe(1)
+        code, after = frame.f_code.co_code, frame.f_lasti + 2
+        while code[after] == _CACHE:
+            after += 2
+        if code[after] == _POP_TOP:
+            place = (frame.f_code.co_filename, frame.f_lineno)
+            weakref.finalize(
+                made, _check_entered, made.gen, function.__name__, place
+            ).atexit = False
+        return made
+
+    return make
+
+
+_CACHE, _POP_TOP = dis.opmap["CACHE"], dis.opmap["POP_TOP"]
+
+
+def _check_entered(generator: Any, name: str, place: tuple[str, int]) -> None:
+    if inspect.getgeneratorstate(generator) == inspect.GEN_CREATED:
+        warnings.warn_explicit(
+            f"functrans.{name}(...) was called and not entered, so that it has no effect: write "
+            f"with functrans.{name}(...): around what it is for, or decorate a function with it",
+            UserWarning,
+            *place,
+        )
+
+
+@scope
 def config(**settings: Any) -> Iterator[Config]:
     """Change settings for the duration of a ``with`` block, in this thread or task only.
 
@@ -124,7 +175,7 @@ _DEFAULTS = Config()
 _check_traceback("FUNCTRANS_TRACEBACK", _DEFAULTS.traceback)
 
 
-@contextmanager
+@scope
 def named_scope(name: str) -> Iterator[None]:
     """Give the operations of a ``with`` block, or of a function, a name in printed programs.
 

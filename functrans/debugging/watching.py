@@ -14,7 +14,6 @@ Layer: ``debugging``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,7 @@ from functrans.core.dispatch import Tracer, aval_of, bind, shape_of
 from functrans.core.jaxpr import Jaxpr, Literal
 from functrans.core.primitive import Joint, Primitive
 from functrans.core.source import SourceLine, capture, resolve
-from functrans.core.state import config, replayed
+from functrans.core.state import config, replayed, scope
 from functrans.core.values import Array
 from functrans.errors import NonFiniteError
 from functrans.passes.batch import named_axes
@@ -483,7 +482,7 @@ def _excerpt(operand: object, shape: tuple[int, ...], index: tuple[int, ...]) ->
     return f"{aval_of(array)} between {array.min()} and {array.max()}"
 
 
-@contextmanager
+@scope
 def debug_nans(nan: bool = True, inf: bool = False) -> Iterator[None]:
     """Raise where the first NaN comes to exist, in forward and backward passes.
 

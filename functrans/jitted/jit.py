@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Concatenate, Generic, Self, overload
 
 import numpy as np
@@ -33,7 +32,7 @@ from functrans.core.caching import Living, Recent
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer, innermost_staging
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.state import Config, config, current_config, open_traces, rebinds
+from functrans.core.state import Config, config, current_config, open_traces, rebinds, scope
 from functrans.core.transformed import Wrapper
 from functrans.core.values import Array, Instance, P, Q, R
 from functrans.jitted import shared
@@ -502,7 +501,7 @@ def jit(
     return JitFunction(fun, *static, *donated, bool(specialize), max_paths, state)
 
 
-@contextmanager
+@scope
 def disable_jit(disable: bool = True) -> Iterator[None]:
     """Let jitted functions run as they are, on values, for the duration of a ``with`` block.
 
