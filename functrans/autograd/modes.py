@@ -40,6 +40,9 @@ class Modes(threading.local):
         ``autograd.profiler``.
       batches: levels of ``vmap``, outermost first, which say how random numbers are drawn.
       session: the tracing of a step by ``jit`` that this thread is in (``autograd.jitted``).
+      level: the number of the innermost transform of ``torch.func`` that runs, 0 outside of all; a
+        transform has a higher number than those before it.
+      is_inside: whether a new tensor has to look at ``session`` and ``level``.
       is_watched: whether an operation has to look at ``observers`` and ``session`` first.
       is_special: whether an operation has to look at more than ``grad``.
       overwritten: the storage that an in-place operation is about to write to, where hooks for
@@ -60,6 +63,8 @@ class Modes(threading.local):
     observers: tuple[Any, ...] = ()
     batches: tuple[Any, ...] = ()
     session: Any = None
+    level = 0
+    is_inside = False
     is_watched = False
     is_special = False
     is_viewing = False
@@ -77,6 +82,7 @@ class Modes(threading.local):
         interrupt may come before the first instruction of any function.
         """
         self.__dict__.update(values)
+        self.is_inside = bool(self.level or self.session is not None)
         self.is_watched = bool(self.observers or self.session is not None)
         self.is_special = bool(self.inference or self.packers or self.anomaly or self.observers)
 

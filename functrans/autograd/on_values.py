@@ -14,6 +14,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -103,6 +104,7 @@ def check_tensors(leaves: Sequence[Any]) -> None:
 
 
 _MODES = tuple(RECORDING)
+_levels = itertools.count(1)
 
 
 class OnValues:
@@ -155,8 +157,9 @@ class OnValues:
         own = RECORDING if self.requires else {**self.outside, **self.further}
         if own != self.outside:
             trace.outer = self.outside
+        trace.level = next(_levels)
         tracers = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
-        with tracing(trace, tracers), entered(own), unwatched():
+        with tracing(trace, tracers), entered({**own, "level": trace.level}), unwatched():
             tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]
             own_args, own_kwargs = tree.unflatten(treedef, tensors)
             since = registered.newest

@@ -23,7 +23,7 @@ from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.nodes import GraphNode, running
 from functrans.autograd.residuals import Guard, lies_in, map_residuals
-from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor, View, plain_of
+from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Storage, Tensor, View, plain_of
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.annotations import ANOMALY_ORIGIN, Annotation
 from functrans.core.avals import PYTHON_SCALARS, is_differentiable_dtype
@@ -56,9 +56,10 @@ class ImperativeTrace(Trace):
         ``no_grad``.
       is_reverse: whether its values are recorded for reverse mode alone.
       outer: the modes in which its values are computed, if these are not those of its tensors.
+      level: the number of the transform of ``torch.func`` that it belongs to, or 0.
     """
 
-    __slots__ = ("is_plain", "is_reverse", "is_root", "outer", "stops")
+    __slots__ = ("is_plain", "is_reverse", "is_root", "level", "outer", "stops")
     keeps_account = False
     """Whether it wants to know its tensors; see ``forward_ad``."""
 
@@ -68,6 +69,26 @@ class ImperativeTrace(Trace):
         self.is_root = is_plain
         self.stops = self.is_reverse = False
         self.outer: Mapping[str, bool] | None = None
+        self.level = 0
+
+    def take_over(self, tensor: Tensor) -> None:
+        """Make a tensor that was made while this trace runs, and its views, tensors of it.
+
+        Args:
+          tensor: it, which is no view. Its value is a constant of the transform until it is
+            written to.
+        """
+        assert self.parent is not None
+        before, storage = tensor._stored(), Storage()
+        storage.views = before.views  # what was saved of its memory refers to the other storage
+        for x in (tensor, *[reference() for reference in storage.views]):
+            if x is None or x._trace is self:
+                continue
+            x._memory()
+            x._value = self.parent.lift(x._as_now())  # of the transform
+            x._trace, x._node, x._storage = self, None, storage
+            if x._view is not None:
+                x._view.note_version(0)
 
     def note(self, tensor: Tensor) -> None:
         """Note a new tensor of this trace, if it keeps account."""
@@ -76,9 +97,10 @@ class ImperativeTrace(Trace):
         """A tensor of this trace."""
         return Tensor.of(value, node, None if self is PERMANENT else self)
 
-    def enter(self, tensor: Tensor) -> None:
-        """A tensor becomes a constant of a program that is being staged."""
+    def enter(self, tensor: Tensor) -> Tensor:
+        """A tensor as it is now, which becomes a constant of a program that is being staged."""
         enter_session(tensor)
+        return tensor if modes.session is not None or not modes.level else tensor._as_now()
 
     def annotate(self, tracer: Any, note: Any, is_result: bool = True) -> None:
         """Attach an annotation of a program that runs on tensors to the graph."""

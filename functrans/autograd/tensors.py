@@ -32,16 +32,18 @@ class Storage:
       version: how many times the memory was written to.
       writer: name and captured line of the last operation that wrote to it.
       is_viewed: whether a view of it was ever made.
+      held: tensors with the memory as it was before the next write to it.
       views: weak references to views of it, and some that are dead.
     """
 
-    __slots__ = ("__weakref__", "_n_views", "is_viewed", "version", "views", "writer")
+    __slots__ = ("__weakref__", "_n_views", "held", "is_viewed", "version", "views", "writer")
 
     def __init__(self) -> None:
         self.version = 0
         self.is_viewed = False
         self.views: list[weakref.ref[Tensor]] = []
         self._n_views = 16
+        self.held: list[Tensor] | None = None
         self.writer: tuple[str, Any] | None = None
 
     def note_view(self, view: Tensor) -> None:
@@ -50,6 +52,13 @@ class Storage:
         if len(self.views) > self._n_views:
             self.views = [reference for reference in self.views if reference() is not None]
             self._n_views = 16 + 2 * len(self.views)
+
+    def release(self) -> None:
+        """Give what holds the memory as it is a copy: it is about to be written to."""
+        for tensor in self.held or ():
+            tensor._value = np.array(tensor._value, order="K")
+            tensor._storage = None
+        self.held = None
 
     def bump(self, name: str, source: tuple[Any, ...] | None) -> None:
         """Note a write."""
@@ -209,6 +218,7 @@ class Tensor(TensorMethods):
     _grad: Any = None
     _dual: Any = None  # primal and tangent of which it was made; see ``forward_ad``
     _inference = False
+    _level = 0  # the transform of ``torch.func`` in which it was made; see ``Modes.level``
     _retains = False
     _follows = False  # from functrans.compat.torch: default floating dtype of integers, printing
     _copies_grad = True  # by ``copy.deepcopy``
@@ -229,10 +239,13 @@ class Tensor(TensorMethods):
         self._node = node
         if trace is not None:
             self._trace = trace
+            self._level = modes.level
             if trace.keeps_account:
                 trace.note(self)
-        elif modes.session is not None:
-            modes.session.born[id(self)] = self
+        elif modes.is_inside:
+            self._level = modes.level
+            if modes.session is not None:
+                modes.session.born[id(self)] = self
         return self
 
     # what all tracers have ------------------------------------------------------------------------
@@ -261,6 +274,18 @@ class Tensor(TensorMethods):
         if type(value) is np.ndarray and current_config.get().copy_residuals:
             value = value.copy("K")
         return Tensor.of(value, self._node, self.__dict__.get("_trace"))
+
+    def _as_now(self) -> Tensor:
+        """The same value and node, which later writes do not reach; one until there are any."""
+        trace, storage = self.__dict__.get("_trace"), self._stored()
+        for held in storage.held or ():
+            if held._value is self._value and held._node is self._node:
+                return held
+        held = Tensor.of(self._value, self._node, trace)
+        held._storage, held._follows, held._inference = storage, self._follows, self._inference
+        if isinstance(self._value, np.ndarray):
+            storage.held = [*(storage.held or ()), held]
+        return held
 
     # storage --------------------------------------------------------------------------------------
 

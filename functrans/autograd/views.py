@@ -83,15 +83,17 @@ def detached(x: Tensor, detach: Callable[[Any, Any], Any] = with_only) -> Tensor
     trace = x.__dict__.get("_trace")
     value = x._value
     how = x._view
-    if not isinstance(value, Tracer) and (how is None or not how.is_copied):
+    is_plain = not isinstance(value, Tracer)
+    if is_plain and not modes.level and (how is None or not how.is_copied):
         result = Tensor.of(x._memory(), None, trace)
         result._inference = x._inference
         result._follows = x._follows
         return result
-    result = Tensor.of(detach(value, None), None, trace)
+    result = Tensor.of(x._memory() if is_plain else detach(value, None), None, trace)
     base, steps = (x, ()) if how is None else (how.base, how.steps)
     result._follows, result._inference = x._follows, x._inference
     storage = result._storage = x._stored()
+    storage.note_view(result)
     made = result._view = View(base, steps, storage, "Detach", detach=detach)
     if how is not None:
         made.copy_from(how)

@@ -301,6 +301,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         if _whole(x)._dual is not None:
             _write_through(label, _whole(x))
     else:
+        x._stored().release()
         _write_memory(x, new._value)
     storage = x._stored()
     storage.bump(label, source)
@@ -379,13 +380,17 @@ def _from_other_trace(x: Tensor, new: Tensor) -> Array | Tensor:
     if inner_trace(x._trace, trace) is x._trace:  # a constant, whose derivatives are kept below
         is_constant = node_of(new) is None and not isinstance(new._value, Tracer)
         return new._value if is_constant else new
-    if not trace.keeps_account or isinstance(_whole(x)._value, Tracer):
+    root = _whole(x)
+    if 0 < trace.level <= root._level:
+        trace.take_over(root)
+        return new._value
+    if not trace.keeps_account or isinstance(root._value, Tracer):
         raise RuntimeError(
             f"a tensor made outside of {trace.label} is being modified inplace by one that belongs "
             "to it; the write would outlive the transform. Write to a copy (x = x.clone()) made "
             "inside, or use the operation without the underscore."
         )
-    trace.adopt(_whole(x))
+    trace.adopt(root)
     return new._value
 
 

@@ -80,8 +80,9 @@ class Trace:
         """A tracer of this trace for a constant."""
         raise NotImplementedError
 
-    def enter(self, tracer: Any) -> None:
-        """Called when a tracer of this trace becomes a constant of a program that is staged."""
+    def enter(self, tracer: Any) -> Any:
+        """What stands for a tracer of this trace as a constant of a program that is staged."""
+        return tracer
 
     def annotate(self, tracer: object, note: object, is_result: bool = True) -> None:
         """Attach an annotation to a value of this trace, or to the equation that made it.

@@ -98,7 +98,7 @@ class StagingTrace(Trace):
         again) means other contents from there on; what was captured before stays as it was.
         """
         if isinstance(value, Tracer):
-            value._trace.enter(value)
+            value = value._trace.enter(value)
         position = self.const_of.get(id(value))
         if position is not None:
             if not self._has_changed(position):

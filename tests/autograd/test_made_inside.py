@@ -1,0 +1,269 @@
+"""Tensors that are made while a transform of ``torch.func`` runs belong to it once written to."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans.compat.torch as torch
+
+func = torch.func
+X = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+V = torch.tensor([1.0, -1.0, 2.0], dtype=torch.float64)
+W = torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
+
+
+def ones(*shape: int) -> Any:
+    return torch.ones(*shape, dtype=torch.float64)
+
+
+def filled(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def f(x: Any) -> Any:
+        out = make(x)
+        for i in range(3):
+            out[i] = x[i] ** 2 * (i + 1)
+        return (out * x).sum()
+
+    return f
+
+
+def view_made_before(x: Any) -> Any:
+    out = 0 * ones(3)
+    view = out[1:]
+    out[1] = x[1] ** 2
+    return (view * view).sum() + out.sum()
+
+
+def view_written(x: Any) -> Any:
+    out = 0 * ones(2, 3)
+    view = out[1]
+    view.copy_(x * x)
+    return (out * out).sum()
+
+
+def view_of_view(x: Any) -> Any:
+    out = ones(2, 3)
+    part = out.T[1:]
+    part[:, 0] += x[1:] ** 3
+    return (out * 2).sum() + (part * part).sum()
+
+
+def used_before(x: Any) -> Any:
+    out = ones(3)
+    first = (x + out) ** 2
+    out.mul_(2)
+    out[0] = x[0]
+    out.mul_(3)
+    return (first * out).sum()
+
+
+def view_used_before(x: Any) -> Any:
+    out = ones(2, 3)
+    view = out[0]
+    first = x + view
+    out.add_(1)
+    second = x * 2 + view
+    out[0, 1] = x[0]
+    return (first * second).sum() + (view * view).sum()
+
+
+def only_numbers_written(x: Any) -> Any:
+    out = ones(3)
+    first = x * out
+    out.add_(1)
+    return (first * first).sum() + (out * x).sum()
+
+
+def in_an_inner_transform(x: Any) -> Any:
+    def inner(y: Any) -> Any:
+        out = 0 * ones(3)
+        out[0] = y[0] * x[0]
+        out[1] = y[1]
+        return (out * out).sum()
+
+    return (func.grad(inner)(x) * x).sum()
+
+
+def between_inner_transforms(x: Any) -> Any:
+    out = ones(3)
+    first = func.vmap(lambda e: e * out[0] + out.sum())(x)
+    out.mul_(2)
+    second = func.vmap(lambda e: e * out[0])(x)
+    out[1] = x[1]
+    return (first + second + func.vmap(lambda e: e * out.sum())(x)).sum()
+
+
+def result_of_an_inner_transform(x: Any) -> Any:
+    out = 0 * ones(3)
+    out[:] = func.grad(lambda y: (y**3).sum())(x)
+    return (out * x).sum()
+
+
+def clone_of_captured(x: Any) -> Any:
+    out = W.clone()
+    out[:2] *= x[:2]
+    return (out * out).sum()
+
+
+def computed_from_captured(x: Any) -> Any:
+    out = (W * 2).reshape(3, 1)
+    out[:, 0] = x**2 * W
+    return (out * out).sum() + W.sum()
+
+
+def in_place_functions(x: Any) -> Any:
+    out = x.new_zeros(4)
+    out.index_add_(0, torch.tensor([0, 2, 2]), x * x)
+    out.scatter_(0, torch.tensor([1]), x[:1])
+    out.masked_fill_(torch.tensor([True, False, False, False]), 0.5)
+    return (out**2).sum()
+
+
+def diagonal(x: Any) -> Any:
+    out = torch.eye(3, dtype=torch.float64)
+    out.fill_diagonal_(2.0)
+    out.diagonal().copy_(x * x)
+    return (out @ x).sum()
+
+
+def summed(x: Any) -> Any:
+    total = torch.tensor(0.0, dtype=torch.float64)
+    for v in x:
+        total += v * v
+    return total
+
+
+def recurrence(x: Any) -> Any:
+    out = 0 * ones(3)
+    out[0] = x[0]
+    for i in (1, 2):
+        out[i] = out[i - 1].clone() * x[i]
+    return out.sum()
+
+
+def other_shape(x: Any) -> Any:
+    out = 0 * ones(3)
+    out.view(1, 3)[0, 1] = x[1]
+    out.unsqueeze_(0)
+    return (out @ x).sum()
+
+
+PATTERNS: dict[str, Callable[[Any], Any]] = {
+    "zeros": filled(lambda x: torch.zeros(3, dtype=torch.float64)),
+    "zeros_like": filled(torch.zeros_like),
+    "new_zeros": filled(lambda x: x.new_zeros(3)),
+    "empty": filled(lambda x: torch.empty(3, dtype=torch.float64)),
+    "full": filled(lambda x: torch.full((3,), 2.0, dtype=torch.float64)),
+    "clone": filled(lambda x: X.clone()),
+    **{
+        f.__name__: f
+        for f in (
+            view_made_before, view_written, view_of_view, used_before, view_used_before,
+            only_numbers_written, in_an_inner_transform, between_inner_transforms,
+            result_of_an_inner_transform, clone_of_captured, computed_from_captured,
+            in_place_functions, diagonal, summed, recurrence, other_shape,
+        )
+    },
+}  # fmt: skip
+
+
+SAVED = ("only_numbers_written", "between_inner_transforms")
+"""In which ``backward`` would read what was written to; transforms keep what it was."""
+
+
+def slopes(f: Callable[[Any], Any], x: Any, step: float = 1e-5) -> np.ndarray:
+    """The gradient by central differences of eager calls."""
+    rows = []
+    for e in np.eye(3):
+        ahead, behind = (f(x + s * step * torch.tensor(e)) for s in (1, -1))
+        rows.append((ahead - behind).detach().numpy() / (2 * step))
+    return np.stack(rows)
+
+
+def close(found: Any, expected: Any, tolerance: float = 1e-9) -> None:
+    np.testing.assert_allclose(found.detach().numpy(), expected, tolerance, tolerance)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_derivatives_and_batches(name: str) -> None:
+    f = PATTERNS[name]
+    expected = slopes(f, X)
+    close(func.grad(f)(X), expected, 1e-7)
+    close(func.jacfwd(f)(X), expected, 1e-7)
+    value, tangent = func.jvp(f, (X,), (V,))
+    close(value, f(X).detach().numpy())
+    close(tangent, expected @ V.numpy(), 1e-7)
+    if name in SAVED:
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            torch.autograd.functional.jacobian(f, X)
+    else:
+        close(torch.autograd.functional.jacobian(f, X, vectorize=True), expected, 1e-7)
+    batch = torch.stack([X, X + 1])
+    close(func.vmap(f)(batch), [f(row).item() for row in batch])
+    close(func.vmap(func.grad(f))(batch), [func.grad(f)(row).detach().numpy() for row in batch])
+    second = slopes(func.grad(f), X)
+    close(func.hessian(f)(X), second, 1e-6)
+    close(func.jacrev(func.grad(f))(X), second, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["clone_of_captured", "computed_from_captured"])
+def test_captured_leaves_get_their_gradients(name: str) -> None:
+    """What was made of a captured leaf keeps its derivative in it, as far as it is not written."""
+    f = PATTERNS[name]
+
+    def of_leaf(call: Callable[[Any], Any]) -> Any:
+        W.grad = None
+        call(X).backward()
+        return W.grad.numpy()
+
+    expected = of_leaf(f)
+    close(torch.tensor(of_leaf(lambda x: func.vjp(f, x)[0])), expected)
+    close(torch.tensor(of_leaf(lambda x: func.vmap(f)(x[None])[0])), expected)
+    close(torch.tensor(of_leaf(lambda x: func.jvp(f, (x,), (V,))[0])), expected)
+
+
+@pytest.mark.parametrize("transform", [func.grad, func.jacfwd, func.jacrev])
+def test_detached_ones_share_the_memory(transform: Any) -> None:
+    def read(x: Any) -> Any:
+        out = 0 * ones(3)
+        alias = out.detach()
+        out[0] = x[0] * 2
+        return (alias * x).sum() + out.sum()
+
+    def written(x: Any) -> Any:
+        out = 0 * ones(3)
+        out.detach()[1] = x[1] * 2
+        return (out * x).sum()
+
+    close(transform(read)(X), [2 * X[0].item() + 2, 0, 0])
+    close(transform(written)(X), [0, 2 * X[1].item(), 0])
+
+
+@pytest.mark.parametrize(
+    "transform", [func.grad, func.jacfwd, func.hessian, lambda f: func.jvp(f, (X,), (V,))]
+)
+def test_tensors_from_outside_are_not_given_values_of_a_transform(transform: Any) -> None:
+    outside = 0 * ones(3)
+
+    def f(x: Any) -> Any:
+        outside[0] = x[0]
+        return outside.sum()
+
+    with pytest.raises(RuntimeError, match="made outside"):
+        (lambda g: g(X) if callable(g) else g)(transform(f))
+    close(outside, np.zeros(3))
+
+
+def test_written_between_uses_in_a_batch() -> None:
+    """What an operation of a batch read is what was there then."""
+    captured = ones(3)
+
+    def f(x: Any) -> Any:
+        first = x + captured
+        captured.add_(1)
+        return (first * captured).sum()
+
+    batch = torch.stack([X, X + 1])
+    close(func.vmap(f)(batch), ((batch + 1) * 2).sum(1).numpy())
+    close(captured, np.full(3, 2.0))
