@@ -297,6 +297,20 @@ def _made(results: Any, operands: tuple[Any, ...]) -> Any:
     return bind(copy_p, results)[0] if is_operand else results
 
 
+class _Equations(RecordingTrace):
+    """Records the equations of an operation of the imperative graph, outside of all programs."""
+
+    __slots__ = ()
+
+    def keep(self, value: Any) -> Any:
+        """A copy of an array that may be written to; nothing of it is a constant of a program."""
+        before, self.parent = self.parent, None
+        try:
+            return super().keep(value)
+        finally:
+            self.parent = before
+
+
 def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     tensors = [x for x in operands if isinstance(x, Tensor)]
     enter_session(*tensors)
@@ -308,7 +322,7 @@ def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ..
     values = [x._value if isinstance(x, Tensor) else x for x in operands]
     if not modes.grad or not any(nodes):
         return _wrapped(_owned(quietly(function, *values), values), [], tensors)
-    inner = RecordingTrace(label)
+    inner = _Equations(label)
     with tracing(inner):
         starts = [
             None if node is None else input_node(v) for node, v in zip(nodes, values, strict=True)

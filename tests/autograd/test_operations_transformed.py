@@ -154,11 +154,41 @@ def _jvp(case: Case, expected: list[np.ndarray], code: str) -> None:
     assert_allclose(tangent.item(), sum(products), 1e-3 if "half" in code else 1e-5, 1e-8)
 
 
+WAYS: dict[str, tuple[Callable[[Any], Any], float]] = {
+    "vmap": (lambda f: func.vmap(f)(torch.tensor([1.0, 2.0])).sum(), 3.0),
+    "grad": (lambda f: func.grad(f)(torch.tensor(0.5)), 1.0),
+    "jvp": (lambda f: func.jvp(f, (torch.tensor(0.5),), (torch.tensor(2.0),))[1], 2.0),
+    "vmap of grad": (lambda f: func.vmap(func.grad(f))(torch.tensor([1.0, 2.0])).sum(), 2.0),
+}
+"""Transforms of ``y -> total * y``, and what is left of the total's derivatives."""
+
+
+def _captured(case: Case, expected: list[np.ndarray], code: str) -> None:
+    """The operands are leaves outside of the transformed function."""
+    gradients = _gradients(code)
+    if gradients is None:
+        pytest.skip("no derivative")
+    for name, (way, factor) in WAYS.items():
+        leaves = [x.requires_grad_(i in case.floating) for i, x in enumerate(_tensors(case.values))]
+
+        def scaled(y: Any, leaves: list[Any] = leaves) -> Any:
+            return case.total(*[leaf * 1 if leaf.requires_grad else leaf for leaf in leaves]) * y
+
+        wanted = [leaves[i] for i in case.floating]
+        found = torch.autograd.grad(way(scaled), wanted, allow_unused=True)
+        for one, expected_one in zip(found, gradients, strict=True):
+            value = 0 if one is None else one.numpy()
+            assert_allclose(
+                value, factor * expected_one, 1e-3 if "half" in code else 1e-5, 1e-7, err_msg=name
+            )
+
+
 TRANSFORMS: dict[str, Callable[[Case, list[np.ndarray], str], None]] = {
     "jit": _jit,
     "vmap": _vmap,
     "grad": _grad,
     "jvp": _jvp,
+    "captured": _captured,
 }
 
 
