@@ -143,6 +143,41 @@ def test_broadcasting_and_promotion_make_another_array() -> None:
     assert jax.jit(grown)(x).shape == grown(x).shape == (2, 2)
 
 
+def test_numpys_arrays_are_not_written_to_by_arrays_that_are_not() -> None:
+    def f(x: Any) -> Any:
+        total = first = np.ones(3)
+        total += x
+        second = total
+        total *= x
+        return total, second + 0 * total, first + 0 * total
+
+    expected = (1 + X) * X, 1 + X, np.ones(3)
+    for name, call in (("none", f), ("jit", jax.jit(f)), ("vmap", lambda x: jax.vmap(f)(x[None]))):
+        for found, other in zip(call(jnp.array(X)), expected, strict=True):
+            np.testing.assert_array_equal(np.ravel(found), other, err_msg=name)
+    slopes = jax.jacobian(f)(jnp.array(X))
+    for found, other in zip(slopes, (1 + 2 * X, np.ones(3), np.zeros(3)), strict=True):
+        np.testing.assert_array_equal(np.diag(found), other)
+
+
+def test_numpys_arrays_are_written_to_by_their_own() -> None:
+    total = np.zeros(3)
+    kept = []
+    for _ in range(2):
+        total += np.ones(3)
+        kept.append(total)
+    np.add(J, J, out=total)
+    assert kept[0] is kept[1] is total
+    assert total.tolist() == (2 * X).tolist()
+    matrix = first = np.eye(2)
+    matrix @= jnp.ones((2, 2))
+    assert first.tolist() == np.eye(2).tolist()
+    assert matrix.tolist() == np.ones((2, 2)).tolist()
+    places = np.zeros(3)
+    places[1:] += J[1:]
+    assert places.tolist() == [0.0, *X[1:]]
+
+
 def test_sorting_gives_a_copy() -> None:
     x = jnp.array([3.0, 1.0, 2.0])
     assert x.sort().tolist() == jax.jit(lambda x: x.sort())(x).tolist() == [1.0, 2.0, 3.0]
@@ -167,6 +202,14 @@ def test_what_writes_into_arrays_gives_others() -> None:
         with pytest.raises(ValueError, match="pass inplace=False"):
             call(zeros, 3.0)
     assert not zeros.any()
+
+
+def test_options_of_ufuncs_may_be_arrays() -> None:
+    where = J > 1.6
+    assert jnp.sum(J, where=where) == J.sum(where=where) == np.sum(J, where=where) == 5.0
+    assert np.add(J, 1.0, where=where, out=np.zeros(3)).tolist() == [0.0, 3.0, 4.0]
+    assert np.max(J, initial=J[2] + 1) == 4.0
+    assert np.add.reduceat(J, jnp.array([0, 2])).tolist() == [3.5, 3.0]
 
 
 def test_methods_of_ufuncs_give_arrays() -> None:

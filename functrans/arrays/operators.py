@@ -386,6 +386,23 @@ def is_rebinding(frame: FrameType) -> bool:
     return rebinds.get() and not is_internal(frame.f_code.co_filename)
 
 
+def is_augmented(inputs: Sequence[Any], out: Any) -> bool:
+    """Whether the user's ``a += x`` is what a ufunc is called for, and not a library's.
+
+    Where ``x`` is of a library whose arrays are never written to, that makes another array, also of
+    an ``a`` that is not.
+    """
+    if type(out) is not tuple or out[0] is not inputs[0]:
+        return False
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name == "__array_ufunc__":
+        frame = frame.f_back
+    if frame is None or is_internal(frame.f_code.co_filename):
+        return False
+    code, place = frame.f_code.co_code, frame.f_lasti
+    return code[place] == _BINARY_OP and _FIRST_IN_PLACE <= code[place + 1] <= _LAST_IN_PLACE
+
+
 def _iadd(primitive: Primitive) -> Callable[..., Any]:
     """The augmented assignment of a primitive: a write into the array, in its own dtype.
 
@@ -597,6 +614,8 @@ def _is_formatting(frame: Any) -> bool:
 
 
 _BINARY_OP = dis.opmap["BINARY_OP"]
+_FIRST_IN_PLACE, _LAST_IN_PLACE = 13, 25
+"""The arguments of that instruction for augmented assignments."""
 _REMAINDERS = frozenset({6, 19})
 """The arguments of that instruction for ``%`` and ``%=``."""
 

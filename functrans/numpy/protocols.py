@@ -17,12 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from functrans.arrays.operators import as_operand, is_foreign, reject_out
+from functrans.arrays.operators import as_operand, is_augmented, is_foreign, reject_out
 from functrans.core.boundary import note_refusal, shorten
 from functrans.core.caching import remembered
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, written
 from functrans.core.source import here
+from functrans.core.state import rebinds
 from functrans.core.values import Array
 from functrans.errors import FunctransError, UnsupportedOperationError
 from functrans.numpy.dispatch import has_tracer, lifted, store
@@ -120,6 +121,8 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs:
     try:
         name = _ufunc_name(ufunc) + (f".{method}" if method != "__call__" else "")
         out = kwargs.pop("out", None)
+        if out is not None and rebinds.get() and is_augmented(inputs, out):
+            out = None
         if out is not None and method != "at":
             for target in out if isinstance(out, tuple) else (out,):
                 if target is not None and not isinstance(written(target), Tracer):

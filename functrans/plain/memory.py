@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 from functrans.arrays.masked import MaskedSelection
-from functrans.arrays.operators import element, nested_elements
+from functrans.arrays.operators import element, is_augmented, nested_elements
 from functrans.core.dispatch import Alias, Tracer, aval_of, bind, standing, within
 from functrans.core.source import here
-from functrans.core.state import open_traces
+from functrans.core.state import open_traces, rebinds
 from functrans.core.values import Array, Operand
 from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
 from functrans.plain.standins import StandIn, original_class
@@ -356,6 +356,12 @@ def call_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[st
     if method == "at":
         return _ufunc_at(ufunc, *inputs)
     function = getattr(ufunc, method)
+    if (
+        rebinds.get()
+        and is_augmented(inputs, kwargs.get("out"))
+        and any(isinstance(x, Tracer) or hasattr(x, "_never_written") for x in inputs[1:])
+    ):
+        del kwargs["out"]
     if kwargs.get("axes") == _OF_MATMUL and all(np.ndim(x) > 1 for x in inputs):
         kwargs.pop("axes")  # of ``a @= b``
     inputs = tuple([settled(x) for x in inputs])

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans import pytrees, tree
+from functrans.arrays.operators import is_augmented
 from functrans.compat.jax.settings import config, edge, shorten_as_set
 from functrans.compat.jax.values import CPU, of_copies
 from functrans.control import custom_rules
@@ -49,6 +50,9 @@ class Array(np.ndarray):
       Array([0., 2., 0.])
     """
 
+    _never_written = True
+    """Whether ``a += x`` makes another array, of any ``a``."""
+
     @property
     def at(self) -> At:
         """Places for functional updates."""
@@ -64,13 +68,24 @@ class Array(np.ndarray):
             shorten_as_set(error)
             raise
 
-    def __array_wrap__(
-        self, array: np.ndarray, context: Any = None, return_scalar: bool = False
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
-        """The result of a ufunc."""
-        if context is not None and config.is_changed():
-            _check_numbers(context[0].__name__, context[1], array)
-        return super().__array_wrap__(array, context, return_scalar)
+        """A ufunc of NumPy."""
+        plain = list(map(_bare, inputs))
+        options = {name: _bare(option) for name, option in options.items()}
+        try:
+            if out is not None and not is_augmented(inputs, out):
+                options["out"] = tuple(map(_bare, out))
+                result = getattr(ufunc, method)(*plain, **options)
+                return result if result is NotImplemented or len(out) > 1 else out[0]
+            result = getattr(ufunc, method)(*plain, **options)
+            if config.is_changed():
+                _check_numbers(ufunc.__name__, plain, result)
+            return given(result)
+        except Exception as error:
+            shorten_as_set(error)
+            raise
 
     def block_until_ready(self) -> Array:
         """The array itself."""
@@ -89,6 +104,11 @@ class Array(np.ndarray):
     def __round__(self, ndigits: int | None = None) -> Any:
         """Of an array without axes, as of a number."""
         return given(np.round(self, ndigits or 0))
+
+
+def _bare(x: Any) -> Any:
+    """NumPy's own array."""
+    return x.view(np.ndarray) if type(x) is Array else x
 
 
 class AnyArray(ABC):  # noqa: B024  # for ``isinstance``
@@ -115,7 +135,7 @@ def _reducing(name: str) -> Callable[..., Any]:
     def method(self: Array, *args: object, **options: object) -> Any:
         if options.get("where", 0) is None:
             del options["where"]
-        return given(plain(self, *args, **options))
+        return given(plain(self.view(np.ndarray), *args, **options))
 
     return method
 
@@ -315,9 +335,7 @@ class Jitted(Given):
 
 def _plain(arg: Any) -> Any:
     """An argument with NumPy's own arrays."""
-    if type(arg) is Array:
-        return arg.view(np.ndarray)
-    return pytrees.map(_plain, arg) if type(arg) in (dict, list, tuple) else arg
+    return pytrees.map(_bare, arg) if type(arg) in (dict, list, tuple) else _bare(arg)
 
 
 class Linear(Given):
