@@ -17,6 +17,7 @@ import numpy as np
 
 from functrans.autograd.engine import run_backward
 from functrans.autograd.kinks import PIECEWISE_LINEAR
+from functrans.autograd.labels import SAVES_NOTHING
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.promotion import with_default
@@ -71,7 +72,11 @@ class CompositeNode(GraphNode):
     inner: Any = None
 
     def free(self) -> None:
-        """Give residuals up."""
+        """Give residuals up; of a linear operation only the values of its operands."""
+        if self.name() in SAVES_NOTHING and self.reads_nothing():
+            self.operands = [_without_memory(x) for x in self.operands]
+            self.guards = self.operand_guards = ()
+            return
         self.is_freed = True
         self.inner = self.function = None
         self.operands = self.guards = self.operand_guards = ()
@@ -135,6 +140,10 @@ class CompositeNode(GraphNode):
                 map_residuals(node.saved, note, node)
         return not depends
 
+    def reads_nothing(self) -> bool:
+        """Whether its pullback reads no operand."""
+        return self.is_linear()
+
     def keep_operand(self, x: Tensor) -> None:
         """Keep the value of an operand that is about to be written to, for second derivatives."""
         value = x._value
@@ -187,11 +196,15 @@ class CompositeNode(GraphNode):
                 known[id(value)] = pack_tensor(tensor, pack, unpack, self.name(), self.source)
             return known[id(value)]
 
-        starts, ends = self.inner
-        self.inner = _mapped_graph(starts, ends, one)
+        self.replace_residuals(one)
         self.operands = [one(value) for value in self.operands]
         self.note_packed(pack)
         self.guards = self.operand_guards = ()
+
+    def replace_residuals(self, function: Callable[[Any], Any]) -> None:
+        """Put what a function makes of each residual of the equations in its place."""
+        starts, ends = self.inner
+        self.inner = _mapped_graph(starts, ends, function)
 
     def unpacked_inner(self) -> tuple[list[Any], list[Any]]:
         """Copies of the inner nodes with their residuals; each array is unpacked once."""
@@ -295,6 +308,11 @@ def _made(results: Any, operands: tuple[Any, ...]) -> Any:
         return _result(results, None, [x for x in operands if isinstance(x, Tensor)])
     is_operand = any(results is x for x in operands) and isinstance(results, Tensor)
     return bind(copy_p, results)[0] if is_operand else results
+
+
+def _without_memory(x: Any) -> Any:
+    """What has the shape and dtype of an array, where its values are not read."""
+    return np.broadcast_to(x.dtype.type(0), x.shape) if isinstance(x, np.ndarray) else x
 
 
 class _Equations(RecordingTrace):

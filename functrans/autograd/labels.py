@@ -46,3 +46,30 @@ _TORCH_TYPES = {
 def torch_type(dtype: np.dtype) -> str:
     """Torch's name of a kind of tensor: ``torch.DoubleTensor``."""
     return f"torch.{_TORCH_TYPES.get(dtype.name, dtype.name)}Tensor"
+
+
+SAVES_NOTHING = frozenset(
+    f"{name}Backward{number}"
+    for number, names in {
+        "0": """
+            Add AffineGridGenerator AsStrided BlockDiag Cat Ceil Col2Im ConstantPadNd Cumsum Deg2Rad
+            DiagEmbed DiagonalScatter FftC2R Flip Floor Frac Gradient Im2Col Lerp Mean
+            NativeChannelShuffle PixelShuffle PixelUnshuffle Rad2Deg Repeat Roll Rot90 Round
+            SelectScatter Sign SliceScatter Split SplitWithSizes Stack Sub Trace Tril Triu Trunc
+            Unbind Unfold UpsampleBicubic2D UpsampleBilinear2D UpsampleLinear1D UpsampleNearest1D
+            UpsampleNearest2D UpsampleNearest3D UpsampleTrilinear3D View
+        """,
+        "0_copy": "Diagonal",
+        "1": "Mean Mul Round Rsub Sum",
+    }.items()
+    for name in names.split()
+)
+"""Nodes that save nothing in torch, and so take a second backward pass."""
+
+SAVES_OPERANDS = frozenset(
+    {
+        "AbsBackward0", "DivBackward0", "ErfinvBackward0", "MulBackward0",
+        "NativeGroupNormBackward0", "NativeLayerNormBackward0", "SincBackward0",
+    }
+)  # fmt: skip
+"""Nodes that may save their result here, and operands in torch, where the result is written to."""

@@ -17,8 +17,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from functrans.autograd.hooks import RemovableHandle, add_hook, annotate, changing
-from functrans.autograd.labels import edge_of, label_of
+from functrans.autograd.labels import SAVES_NOTHING, edge_of, label_of
 from functrans.autograd.listing import drawn_as_dot, recorded_program
 from functrans.autograd.pictures import drawn_as_html
 from functrans.autograd.residuals import (
@@ -39,7 +41,7 @@ from functrans.autograd.saved_values import (
     saved_by_name,
     saved_names,
 )
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import Storage, Tensor
 from functrans.core.annotations import POST_HOOK, PRE_HOOK, SAVED_VALUE_HOOK, Annotation
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive, linear
@@ -230,10 +232,32 @@ class GraphNode(Hooked, Node):
 
     def free(self) -> None:
         """Give residuals up."""
+        if self.label and self.name() in SAVES_NOTHING:
+            return
         if self.saved is not None and has_residuals(self.saved):
             self.is_freed = True
             self.guards = self.primal_guards = ()
             self.saved = self.primals = None
+
+    def keep_result(self, storage: Storage, memory: np.ndarray) -> None:
+        """Keep what is saved of a result, whose memory is about to be written to."""
+        copies: dict[int, Any] = {}
+
+        def one(value: Any) -> Any:
+            if not isinstance(value, np.ndarray) or not np.may_share_memory(value, memory):
+                return value
+            return copies.setdefault(id(value), value.copy())
+
+        self.replace_residuals(one)
+        self.guards = [g for g in self.guards if g is None or g.storage is not storage]
+
+    def replace_residuals(self, function: Callable[[Any], Any]) -> None:
+        """Put what a function makes of each residual in its place."""
+        if isinstance(self.saved, LinearProgram):
+            residuals = tuple(map(function, self.saved.residuals))
+            self.saved = LinearProgram(self.saved.jaxpr, self.saved.targets, residuals)
+        elif self.saved is not None:
+            self.saved = map_residuals(self.saved, lambda x, _: function(x), self)
 
     def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
         """Pull a cotangent back.
@@ -278,7 +302,7 @@ class GraphNode(Hooked, Node):
         tensors += [(x, False) for x in results]
         name = self.name()
 
-        def one(value: object, _: object = None) -> Any:
+        def one(value: object) -> Any:
             found = next((pair for pair in tensors if pair[0]._value is value), None)
             if found is None:  # memory of its own, or a part of an operand's
                 found = next((pair for pair in tensors if lies_in(pair[0]._value, [value])), None)
@@ -294,14 +318,9 @@ class GraphNode(Hooked, Node):
                 tensor._storage = storage
             return pack_tensor(tensor, pack, unpack, name, self.source)
 
-        saved = self.saved
-        if isinstance(saved, LinearProgram):
-            residuals = tuple(map(one, saved.residuals))
-            self.saved = LinearProgram(saved.jaxpr, saved.targets, residuals)
-            if self.primals is not None:
-                self.primals = list(map(one, self.primals))
-        elif saved is not None:
-            self.saved = map_residuals(saved, one, self)
+        self.replace_residuals(one)
+        if isinstance(self.saved, LinearProgram) and self.primals is not None:
+            self.primals = list(map(one, self.primals))
         self.note_packed(pack)
         self.guards = self.primal_guards = ()
 

@@ -349,10 +349,15 @@ class ProgramNode(CompositeNode):
     plan: Any = None
     inner: Any = ((), ())
 
+    def reads_nothing(self) -> bool:
+        """Whether its pullback reads no operand: programs are named by what they are."""
+        return True
+
     def free(self) -> None:
         """Give residuals up."""
         super().free()
-        self.saved = None
+        if self.is_freed:
+            self.saved = None
 
     def pack_residuals(
         self,
@@ -376,10 +381,14 @@ class ProgramNode(CompositeNode):
                 known[id(value)] = pack_tensor(tensor, pack, unpack, self.name(), self.source)
             return known[id(value)]
 
-        self.saved = list(map(one, self.saved))
+        self.replace_residuals(one)
         self.operands = [known.get(id(value), value) for value in self.operands]
         self.note_packed(pack)
         self.guards = ()
+
+    def replace_residuals(self, function: Callable[[Any], Any]) -> None:
+        """Put what a function makes of each residual in its place."""
+        self.saved = list(map(function, self.saved))
 
     def read(self) -> Sequence[Any]:
         """All residuals: the program has no others."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from functrans.arrays.indexing import index_value, updated
 from functrans.autograd.hooks import move_retain
-from functrans.autograd.labels import edge_of
+from functrans.autograd.labels import SAVES_OPERANDS, edge_of
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.overlaps import check_memory, check_places
@@ -302,6 +302,9 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
             _write_through(label, _whole(x))
     else:
         x._stored().release()
+        made_by = edge_of(_whole(x)._node)[0]
+        if made_by is not None and made_by.name() in SAVES_OPERANDS:
+            made_by.keep_result(x._stored(), memory)
         _write_memory(x, new._value)
     storage = x._stored()
     storage.bump(label, source)
