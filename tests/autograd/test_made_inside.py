@@ -267,3 +267,30 @@ def test_written_between_uses_in_a_batch() -> None:
     batch = torch.stack([X, X + 1])
     close(func.vmap(f)(batch), ((batch + 1) * 2).sum(1).numpy())
     close(captured, np.full(3, 2.0))
+
+
+@pytest.mark.filterwarnings("ignore:Converting a tensor")
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda x: x[0].item(),
+        lambda x: x.tolist()[0],
+        lambda x: float(x[0]),
+        lambda x: 0.5 * bool(x[0] > 0),
+        lambda x: 0.5 * x.nonzero().shape[0] / 3,
+        lambda x: 0.5 * torch.allclose(x, X),
+        lambda x: 0.5 * torch.equal(x, X),
+        lambda x: x[x > 0][0].item(),
+        lambda x: x.unique()[0].item(),
+        lambda x: float(f"{x[0]:.1f}"),
+    ],
+)
+def test_values_are_at_hand_where_derivatives_are_taken(look: Any) -> None:
+    """They are numbers, of derivative 0."""
+
+    def f(x: Any) -> Any:
+        return (x * x * look(x)).sum()
+
+    close(func.grad(f)(X), X.numpy())
+    close(func.vjp(f, X)[1](torch.tensor(1.0, dtype=torch.float64))[0], X.numpy())
+    close(func.jvp(f, (X,), (V,))[1], X.numpy() @ V.numpy())

@@ -22,8 +22,8 @@ from functrans.autograd.methods.rows import (
     functions_of,
     into,
     lifted,
+    looked_at,
     methods_of,
-    plain,
     with_out,
 )
 from functrans.autograd.promotion import default_of, result_dtype, to_dtype
@@ -147,7 +147,7 @@ def where(
     check_tensor("where", condition, "condition")
     if input is None and other is None:
         return tuple(
-            constant(index, condition) for index in np.nonzero(np.atleast_1d(plain(condition)))
+            constant(index, condition) for index in np.nonzero(np.atleast_1d(looked_at(condition)))
         )
     if condition.dtype.kind != "b" and condition.dtype != np.uint8:
         raise RuntimeError(

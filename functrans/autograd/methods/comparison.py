@@ -17,8 +17,8 @@ from functrans.autograd.methods.rows import (
     documented,
     fixed,
     functions_of,
+    looked_at,
     methods_of,
-    plain,
     with_out,
 )
 from functrans.autograd.promotion import torch_kind
@@ -94,12 +94,12 @@ def allclose(
     equal_nan: bool = False,
 ) -> bool:
     """Whether all elements differ by at most ``atol + rtol * |other|``."""
-    return bool(np.all(plain(isclose(input, other, rtol, atol, equal_nan))))
+    return bool(np.all(looked_at(isclose(input, other, rtol, atol, equal_nan))))
 
 
 def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
     """Whether shapes and all elements are the same."""
-    return input.shape == other.shape and bool(np.all(plain(input) == plain(other)))
+    return input.shape == other.shape and bool(np.all(looked_at(input) == looked_at(other)))
 
 
 def isin(input: object, test_elements: object, *, invert: bool = False) -> Tensor:  # torch's name

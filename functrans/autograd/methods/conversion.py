@@ -15,7 +15,7 @@ from functrans.autograd.factories import FLOAT64, array_of, laid_out
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.reductions import sum_of
-from functrans.autograd.methods.rows import constant, documented, plain
+from functrans.autograd.methods.rows import constant, documented, looked_at, plain
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.promotion import default_of, torch_defaults, with_default
 from functrans.autograd.tensors import Tensor
@@ -221,10 +221,10 @@ def is_nonzero(self: Tensor) -> bool:
     Raises:
       RuntimeError: there are more or none.
     """
-    if plain(self).size != 1:
-        what = "more than one value" if plain(self).size else "no values"
+    if looked_at(self).size != 1:
+        what = "more than one value" if looked_at(self).size else "no values"
         raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
-    return bool(plain(self))
+    return bool(looked_at(self))
 
 
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:  # torch's name
@@ -235,12 +235,12 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:  # torch's n
     """
     if self.requires_grad:
         raise RuntimeError("Can't call apply_() on Variable that requires grad.")
-    new = np.array([callable(v) for v in plain(self).reshape(-1).tolist()], self.dtype)
+    new = np.array([callable(v) for v in looked_at(self).reshape(-1).tolist()], self.dtype)
     return self.copy_(constant(new.reshape(self.shape)))
 
 
 def _contains(self: Tensor, element: Any) -> bool:
-    return bool(np.any(plain(self) == plain(element)))
+    return bool(np.any(looked_at(self) == plain(element)))
 
 
 def _unavailable(self: Tensor, *_: object, **__: object) -> NoReturn:

@@ -22,6 +22,7 @@ from functrans.autograd.methods.rows import (
     drawn,
     drawn_with,
     lifted,
+    looked_at,
     plain,
     seeds,
 )
@@ -191,7 +192,7 @@ def _integers(self: _Sample, generator: Any, a: Any = None, b: Any = None, **bou
 
 def _bernoulli(self: _Sample, generator: Any, p: Any = 0.5) -> np.ndarray:
     """Write 1 with a probability, else 0."""
-    chance = np.asarray(plain(p))
+    chance = np.asarray(looked_at(p))
     if np.any((chance < 0) | (chance > 1)):
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={chance}")
     return stream(generator).numpy().random(self.shape) < chance

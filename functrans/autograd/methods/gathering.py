@@ -23,9 +23,9 @@ from functrans.autograd.methods.rows import (
     functions_of,
     known,
     lifted,
+    looked_at,
     methods_of,
     overwrite,
-    plain,
 )
 from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.recording import enter_session
@@ -48,7 +48,7 @@ def _index_array(name: str, index: Tensor) -> Array:
 def _positions(index: Tensor) -> Any:
     enter_session(index)
     value = index._value
-    return value if isinstance(value, Tracer) else np.asarray(plain(index))
+    return value if isinstance(value, Tracer) else np.asarray(looked_at(index))
 
 
 def _all_in(at: Any, low: int, high: int) -> bool:
@@ -353,7 +353,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:  # torch's name
     """
     if mask.dtype.kind != "b":
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    holds = np.asarray(plain(mask))
+    holds = np.asarray(looked_at(mask))
     shape = np.broadcast_shapes(input.shape, holds.shape)
     at = np.flatnonzero(np.broadcast_to(holds, shape))
 

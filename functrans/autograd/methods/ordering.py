@@ -24,8 +24,8 @@ from functrans.autograd.methods.rows import (
     floating,
     functions_of,
     known,
+    looked_at,
     methods_of,
-    plain,
     results,
     with_out,
 )
@@ -421,7 +421,7 @@ def _interpolated(lines: Any, at: Any, skips_nan: bool, interpolation: str) -> A
 
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:  # torch's name
     """Positions of elements that are not 0: a row each, or a tensor per axis."""
-    value = np.asarray(plain(input))
+    value = np.asarray(looked_at(input))
     if as_tuple:
         return tuple(constant(i, input) for i in np.nonzero(np.atleast_1d(value)))
     if not value.ndim:
@@ -439,7 +439,7 @@ def unique(
     """The distinct elements, or slices along an axis, in order."""
     find: Any = np.unique
     found = find(
-        np.asarray(plain(input)),
+        np.asarray(looked_at(input)),
         return_inverse=return_inverse,
         return_counts=return_counts,
         axis=dim,
@@ -456,7 +456,7 @@ def unique_consecutive(
     dim: int | None = None,
 ) -> Any:
     """The elements, or slices along an axis, without those that equal the one before."""
-    value = np.asarray(plain(input))
+    value = np.asarray(looked_at(input))
     lines = value.reshape(-1) if dim is None else np.moveaxis(value, dim, 0)
     flat = lines.reshape(len(lines), -1)
     is_new = np.concatenate([[True], np.any(flat[1:] != flat[:-1], 1)])[: len(lines)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from functrans.arrays.indexing import index_value
-from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
+from functrans.autograd.methods.rows import Row, functions_of, looked_at, methods_of, plain
 from functrans.autograd.methods.shaping import Shape, axis_of, refuse_number
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view, views
@@ -136,7 +136,7 @@ def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[
     n = self.shape[axis]
     given = indices_or_sections
     if isinstance(given, Tensor):
-        given = plain(given).tolist()
+        given = looked_at(given).tolist()
     if isinstance(given, int):
         if given < 1:
             raise RuntimeError(f"number of sections must be larger than 0, got {given}")

@@ -36,6 +36,7 @@ from functrans.core.boundary import shorten
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.numpy.common import is_known, value_of
+from functrans.passes.layouts import plain_value
 from functrans.passes.nodes import OUTPUT, kept
 from functrans.passes.staging import StagingTracer
 from functrans.primitives.structural import copy_p
@@ -334,6 +335,28 @@ def plain(x: Any) -> Any:
         enter_session(x)
     value = x._value if isinstance(x, Tensor) else x
     return value._concrete("the value of a tensor") if isinstance(value, Tracer) else value
+
+
+def looked_at(x: Any) -> Any:
+    """The array of a tensor, of which positions, sizes or a choice are made.
+
+    Raises:
+      ConcretizationError: it is one of a batch, or of a program.
+    """
+    if isinstance(x, Tensor):
+        enter_session(x)
+    value = x._value if isinstance(x, Tensor) else x
+    return concrete(value, "the value of a tensor") if isinstance(value, Tracer) else value
+
+
+def concrete(value: Tracer, what: str) -> Any:
+    """The array behind a traced value, as torch gives it in transforms that differentiate.
+
+    Raises:
+      ConcretizationError: there is none: it is one of a batch, or of a program.
+    """
+    found = plain_value(value)
+    return value._concrete(what) if found is None else found
 
 
 def known(x: Any) -> np.ndarray | None:

@@ -20,6 +20,7 @@ from functrans.autograd import api
 from functrans.autograd.composites import named
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
 from functrans.autograd.labels import edge_of
+from functrans.autograd.methods.rows import concrete
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like
@@ -269,6 +270,10 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any])
 # values ------------------------------------------------------------------------------------------
 
 
+_OF_MEMORY = frozenset({"numpy()", "pickle", "__dlpack__"})
+"""What gives the array itself, without its derivative."""
+
+
 def plain(self: Tensor, asker: str = "this") -> Any:
     """The value, where there is one.
 
@@ -284,7 +289,8 @@ def plain(self: Tensor, asker: str = "this") -> Any:
     if not isinstance(value, Tracer):
         return value
     if modes.session is None:
-        return value._concrete(f"the value of a tensor ({asker})")
+        what = f"the value of a tensor ({asker})"
+        return value._concrete(what) if asker in _OF_MEMORY else concrete(value, what)
     raise ConcretizationError(
         f"{asker} asks for the value of a tensor of type {value.aval}{here()}, but "
         f"{modes.session.staging.label} is traced on shapes alone, to be compiled. Return the "

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.composites import composite
-from functrans.autograd.methods.rows import floating, lifted, plain
+from functrans.autograd.methods.rows import floating, lifted, looked_at
 from functrans.autograd.tensors import Tensor
 from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
@@ -30,7 +30,7 @@ def _polynomial(
     def polynomial(input: Tensor, n: object) -> Tensor:
         like = input if isinstance(input, Tensor) else n
         x = floating(lifted(input, like))
-        degree = np.asarray(plain(n)).astype(int)
+        degree = np.asarray(looked_at(n)).astype(int)
 
         def of(x: Array) -> Any:
             if shifted:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.factories import uniform
-from functrans.autograd.methods.rows import drawn, fixed, plain
+from functrans.autograd.methods.rows import drawn, fixed, looked_at
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import (
@@ -242,7 +242,7 @@ def embedding_bag(
         factors = factors.reshape(-1)
     if padding_idx is not None:
         padding_idx %= weight.shape[0]
-        keep = np.flatnonzero(plain(index) != padding_idx)
+        keep = np.flatnonzero(looked_at(index) != padding_idx)
         index, bag = index[keep], bag[keep]
         factors = None if factors is None else factors[keep]
     rows = embedding(index, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
@@ -273,7 +273,7 @@ def _divided(input: Tensor, offsets: object, has_end: bool) -> tuple[Any, np.nda
         )
     if offsets is None:
         raise ValueError("offsets has to be a 1D Tensor but got None")
-    starts = np.asarray(plain(offsets))
+    starts = np.asarray(looked_at(offsets))
     if starts.ndim != 1:
         raise ValueError("offsets has to be a 1D Tensor")
     if starts.size and starts[0] != 0:
