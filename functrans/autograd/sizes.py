@@ -1,7 +1,7 @@
-"""``Size``: the extents of a tensor as ``size()`` gives them.
+"""``Size``: the extents of a tensor, as ``shape`` and ``size()`` give them.
 
-Here: the tuple with torch's name and ``numel``. Not here: ``tensor.shape``, which is the plain
-tuple that NumPy has; the two are equal.
+Here: the tuple with torch's name and ``numel``, and the ``Size`` of each plain tuple. Equations
+hold the plain tuples of values.
 
 Layer: ``autograd``.
 """
@@ -76,3 +76,18 @@ class Size(tuple[int, ...]):
     def __reduce__(self) -> Any:
         """By its elements."""
         return Size, (tuple(self),)
+
+
+class Sizes(dict[tuple[int, ...], Size]):
+    """Extents to their ``Size``, which is faster to look up than to make."""
+
+    def __missing__(self, extents: tuple[int, ...]) -> Size:
+        """Made at the first use; not all are kept."""
+        if len(self) >= 1024:
+            self.clear()
+        made = self[extents] = tuple.__new__(Size, extents)
+        return made
+
+
+SIZES = Sizes()
+"""Those of all tensors."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.autograd.modes import modes
+from functrans.autograd.sizes import SIZES, Size
 from functrans.core.avals import ShapedArray
 from functrans.core.boundary import guarded, shorten
 from functrans.core.dispatch import Tracer, aval_of
@@ -256,9 +257,9 @@ class Tensor(TensorMethods):
         return aval_of(self._value)  # type: ignore[return-value]  # no tape
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> Size:
         """Extents."""
-        return self._value.shape
+        return SIZES[self._value.shape]
 
     @property
     def dtype(self) -> np.dtype:

@@ -26,7 +26,6 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of, with_own_only
-from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import detached
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
@@ -616,7 +615,7 @@ _unpickled = unpickled  # what pickles of earlier versions name
 
 def size(self: Tensor, dim: int | None = None) -> Any:
     """Extents as ``Size``, or that of one axis."""
-    return Size(self.shape) if dim is None else self.shape[axis_of(dim, len(self.shape))]
+    return self.shape if dim is None else self.shape[axis_of(dim, len(self.shape))]
 
 
 def stride(self: Tensor, dim: int | None = None) -> Any:

@@ -197,13 +197,9 @@ def _directions(
         if vector.shape != x.shape:
             place = f"Entry {i} in " if is_tuple else ""
             raise RuntimeError(
-                f"{place}v has invalid size: should be {_size(x)} but got {_size(vector)}."
+                f"{place}v has invalid size: should be {x.shape} but got {vector.shape}."
             )
     return vectors
-
-
-def _size(x: Tensor) -> str:
-    return f"torch.Size({list(x.shape)})"
 
 
 _NO_OUTPUT_VECTOR = (

@@ -46,7 +46,7 @@ class MultiheadAttention(Module):
       >>> x = ones(3, 4)
       >>> result, weights = attention(x, x, x)
       >>> result.shape, weights.shape
-      ((3, 4), (3, 3))
+      (torch.Size([3, 4]), torch.Size([3, 3]))
     """
 
     def __init__(

@@ -503,8 +503,7 @@ def instance_norm(
     count = math.prod(input.shape[2:])
     if count == 1:
         raise ValueError(
-            "Expected more than 1 spatial element when training, got input size "
-            f"torch.Size([{', '.join(map(str, input.shape))}])"
+            f"Expected more than 1 spatial element when training, got input size {input.shape}"
         )
     if running_mean is not None or running_var is not None:
         _move_by_instances(input, running_mean, running_var, momentum, count)

@@ -19,7 +19,6 @@ from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor
-from functrans.compat.torch.nn.module_texts import size_text
 from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.values import Array, Operand
@@ -166,8 +165,8 @@ def _pair(name: str, input: Any, target: Tensor) -> tuple[Tensor, Tensor]:
     check_tensor(name, "target", 2, target)
     if input.shape != target.shape:
         warn(
-            f"Using a target size ({size_text(target)}) that is different to the input size "
-            f"({size_text(input)}). This will likely lead to incorrect results due to "
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}). This will likely lead to incorrect results due to "
             "broadcasting. Please ensure they have the same size."
         )
         try:
@@ -298,8 +297,8 @@ def binary_cross_entropy(
     check_tensor("binary_cross_entropy", "target", 2, target)
     if input.shape != target.shape:
         raise ValueError(
-            f"Using a target size ({size_text(target)}) that is different to the input size "
-            f"({size_text(input)}) is deprecated. Please ensure they have the same size."
+            f"Using a target size ({target.shape}) that is different to the input size "
+            f"({input.shape}) is deprecated. Please ensure they have the same size."
         )
     value = input._value
     if not isinstance(value, Tracer) and not ((value >= 0) & (value <= 1)).all():
@@ -328,7 +327,7 @@ def binary_cross_entropy_with_logits(
     reduction = reduction_of(reduction, size_average, reduce)
     if input.shape != target.shape:
         raise ValueError(
-            f"Target size ({size_text(target)}) must be the same as input size ({size_text(input)})"
+            f"Target size ({target.shape}) must be the same as input size ({input.shape})"
         )
     return _BCE_LOGITS(input, target, weight, pos_weight, reduction=reduction)
 
@@ -518,7 +517,7 @@ def _checked_classes(
                 f"({value.shape[0] if value.shape else 1})."
             )
         raise RuntimeError(
-            f"Expected target size {list(expected)}, got {size_text(target)}"
+            f"Expected target size {list(expected)}, got {target.shape}"
             if len(shape) > 2
             else f"size mismatch (got input: {list(shape)}, target: {list(value.shape)})"
         )

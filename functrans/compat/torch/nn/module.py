@@ -24,7 +24,7 @@ from functrans.compat.torch.devices import check_device
 from functrans.compat.torch.nn.backward_hooks import BackwardHooks
 from functrans.compat.torch.nn.hook_registration import HookRegistration
 from functrans.compat.torch.nn.module_hooks import clear_grad, everywhere
-from functrans.compat.torch.nn.module_texts import IncompatibleKeys, indented, size_text, typename
+from functrans.compat.torch.nn.module_texts import IncompatibleKeys, indented, typename
 from functrans.compat.torch.nn.parameter import Buffer, Parameter
 from functrans.compat.torch.values import assign, value_of
 from functrans.primitives.structural import cast
@@ -552,8 +552,8 @@ class Module(HookRegistration):
                 )
             elif given.shape != own.shape and not (own.shape == () and given.shape == (1,)):
                 errors.append(
-                    f"size mismatch for {key}: copying a param with shape {size_text(given)} from "
-                    f"checkpoint, the shape in current model is {size_text(own)}."
+                    f"size mismatch for {key}: copying a param with shape {given.shape} from "
+                    f"checkpoint, the shape in current model is {own.shape}."
                 )
             else:
                 copies.append(functools.partial(self._load_one, name, own, given, take))

@@ -35,8 +35,3 @@ def indented(text: str, n: int) -> str:
     """A text whose lines, but for the first one, are moved to the right."""
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * n + line for line in rest)])
-
-
-def size_text(x: Any) -> str:
-    """``torch.Size([2, 3])``."""
-    return f"torch.Size([{', '.join(map(str, x.shape))}])"

@@ -247,7 +247,7 @@ class LSTM(RNNBase):
       >>> from functrans.autograd import tensor
       >>> out, (h, c) = LSTM(1, 2)(tensor([[[0.5]]], dtype="float32"))
       >>> out.shape, h.shape
-      ((1, 1, 2), (1, 1, 2))
+      (torch.Size([1, 1, 2]), torch.Size([1, 1, 2]))
     """
 
     gates = 4

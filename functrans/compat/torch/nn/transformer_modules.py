@@ -290,7 +290,7 @@ class Transformer(Module):
       >>> from functrans.compat.torch import ones
       >>> model = Transformer(4, 2, 1, 1, dim_feedforward=8)
       >>> model(ones(3, 1, 4), ones(2, 1, 4)).shape
-      (2, 1, 4)
+      torch.Size([2, 1, 4])
     """
 
     def __init__(
