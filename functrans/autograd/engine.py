@@ -425,6 +425,7 @@ def accumulate_grad(owner: Tensor, gradient: Tensor, records: bool) -> None:
             have.copy_(have + gradient)
         else:
             memory = have._memory()
+            have._stored().release()
             np.add(memory, gradient._value, out=memory, casting="unsafe")
             have._stored().bump("AccumulateGrad", None)
 

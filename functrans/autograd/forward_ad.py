@@ -138,12 +138,14 @@ class _DualTrace(ImperativeTrace):
             tensor.__dict__.pop("_dual", None)
             node_of(tensor)
             primal = tensor._value
-            while isinstance(primal, PushingTracer):
+            while isinstance(primal, PushingTracer) and primal._trace is self.parent:
                 primal = primal._value
             tensor.__dict__.pop("_trace", None)
             if isinstance(primal, Tensor):
                 tensor._value, tensor._node = primal._memory(), node_of(primal)
                 tensor._storage, tensor._view = primal._stored(), primal._view
+                if primal._trace is not PERMANENT:  # of a transform that the level is inside
+                    tensor._trace = primal._trace
             else:
                 tensor._value, tensor._node, tensor._view = primal, None, None
         self.tensors.clear()
@@ -151,6 +153,8 @@ class _DualTrace(ImperativeTrace):
             view = reference()
             if view is not None:
                 view._value, view._view, view._storage = memory, how, how.base._stored()
+                if how.base._trace is not PERMANENT:
+                    view._trace, view._value = how.base._trace, how.base._trace.parent.lift(memory)
                 how.note_version(-1)  # its node is that of its base
 
 

@@ -71,6 +71,11 @@ class ImperativeTrace(Trace):
         self.outer: Mapping[str, bool] | None = None
         self.level = 0
 
+    def takes(self, tensor: Tensor) -> bool:
+        """Whether a tensor of an outer trace, which is no view, may be given values of this one."""
+        is_made_inside = 0 < self.level <= tensor._level
+        return is_made_inside or (self.keeps_account and not isinstance(tensor._value, Tracer))
+
     def take_over(self, tensor: Tensor) -> None:
         """Make a tensor that was made while this trace runs, and its views, tensors of it.
 
@@ -82,8 +87,8 @@ class ImperativeTrace(Trace):
         before, storage = tensor._stored(), Storage()
         storage.views = before.views  # what was saved of its memory refers to the other storage
         for x in (tensor, *[reference() for reference in storage.views]):
-            if x is None or x._trace is self:
-                continue
+            if x is None or x._trace is self or not (x is tensor or x._view.root is tensor):  # type: ignore[union-attr]  # views have one
+                continue  # also a dual tensor that is made of it
             x._memory()
             x._value = self.parent.lift(x._as_now())  # of the transform
             x._trace, x._node, x._storage = self, None, storage

@@ -33,7 +33,7 @@ class Storage:
       version: how many times the memory was written to.
       writer: name and captured line of the last operation that wrote to it.
       is_viewed: whether a view of it was ever made.
-      held: tensors with the memory as it was before the next write to it.
+      held: weak references to tensors with the memory as it was before the next write to it.
       views: weak references to views of it, and some that are dead.
     """
 
@@ -44,7 +44,7 @@ class Storage:
         self.is_viewed = False
         self.views: list[weakref.ref[Tensor]] = []
         self._n_views = 16
-        self.held: list[Tensor] | None = None
+        self.held: list[weakref.ref[Tensor]] = []
         self.writer: tuple[str, Any] | None = None
 
     def note_view(self, view: Tensor) -> None:
@@ -56,10 +56,13 @@ class Storage:
 
     def release(self) -> None:
         """Give what holds the memory as it is a copy: it is about to be written to."""
-        for tensor in self.held or ():
+        for tensor in self._held():
             tensor._value = np.array(tensor._value, order="K")
             tensor._storage = None
-        self.held = None
+        self.held = []
+
+    def _held(self) -> list[Tensor]:
+        return [tensor for reference in self.held if (tensor := reference()) is not None]
 
     def bump(self, name: str, source: tuple[Any, ...] | None) -> None:
         """Note a write."""
@@ -219,6 +222,7 @@ class Tensor(TensorMethods):
     _grad: Any = None
     _dual: Any = None  # primal and tangent of which it was made; see ``forward_ad``
     _inference = False
+    _is_held = False  # a copy that nobody else has, for a program
     _level = 0  # the transform of ``torch.func`` in which it was made; see ``Modes.level``
     _retains = False
     _follows = False  # from functrans.compat.torch: default floating dtype of integers, printing
@@ -278,15 +282,22 @@ class Tensor(TensorMethods):
 
     def _as_now(self) -> Tensor:
         """The same value and node, which later writes do not reach; one until there are any."""
-        trace, storage = self.__dict__.get("_trace"), self._stored()
-        for held in storage.held or ():
+        storage = self._stored()
+        alive = storage._held()
+        for held in alive:
             if held._value is self._value and held._node is self._node:
                 return held
-        held = Tensor.of(self._value, self._node, trace)
-        held._storage, held._follows, held._inference = storage, self._follows, self._inference
+        held = self._frozen(self._value)
+        held._storage, held._is_held = storage, True
         if isinstance(self._value, np.ndarray):
-            storage.held = [*(storage.held or ()), held]
+            storage.held = [weakref.ref(x) for x in (*alive, held)]
         return held
+
+    def _frozen(self, value: Any) -> Tensor:
+        """A tensor of its trace and node, of another value."""
+        frozen = Tensor.of(value, self._node, self.__dict__.get("_trace"))
+        frozen._follows, frozen._inference = self._follows, self._inference
+        return frozen
 
     # storage --------------------------------------------------------------------------------------
 

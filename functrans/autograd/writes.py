@@ -242,7 +242,7 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
                 RuntimeError(leaf),
                 "Write to it where nothing is recorded: with torch.no_grad(): w -= rate * w.grad",
             )
-    for twin in _whole(x)._dual or ():
+    for twin in root_of(x)._dual or ():
         check_write(twin)
     memory = x._memory()
     how = x._view
@@ -298,11 +298,11 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         keeps_slope = not modes.grad
         with entered(RECORDING) if keeps_slope else nullcontext():
             _write_traced(x, value, keeps_slope)
-        if _whole(x)._dual is not None:
-            _write_through(label, _whole(x))
+        if root_of(x)._dual is not None:
+            _write_through(label, root_of(x))
     else:
         x._stored().release()
-        made_by = edge_of(_whole(x)._node)[0]
+        made_by = edge_of(root_of(x)._node)[0]
         if made_by is not None and made_by.name() in SAVES_OPERANDS:
             made_by.keep_result(x._stored(), memory)
         _write_memory(x, new._value)
@@ -342,7 +342,7 @@ def note_own(x: Tensor) -> None:
         x._view.note_version(x._stored().version)
 
 
-def _whole(x: Tensor) -> Tensor:
+def root_of(x: Tensor) -> Tensor:
     """The tensor that is no view."""
     return x if x._view is None else x._view.root
 
@@ -356,7 +356,10 @@ def _write_through(label: str, dual: Tensor) -> None:
         tangent = np.zeros(dual.shape, dual.dtype)
     for twin, new in zip(dual._dual, (value, tangent), strict=True):
         write(label, twin, new if isinstance(new, Tensor) else Tensor.of(np.asarray(new)))
-    values = [x._memory() if node_of(x) is None else x for x in dual._dual]
+    values = [
+        x._memory() if node_of(x) is None and not isinstance(x._value, Tracer) else x
+        for x in dual._dual
+    ]
     pushing: Any = dual._trace.parent
     dual._value = PushingTracer(pushing, *values)  # later writes to the twins reach it
 
@@ -383,17 +386,14 @@ def _from_other_trace(x: Tensor, new: Tensor) -> Array | Tensor:
     if inner_trace(x._trace, trace) is x._trace:  # a constant, whose derivatives are kept below
         is_constant = node_of(new) is None and not isinstance(new._value, Tracer)
         return new._value if is_constant else new
-    root = _whole(x)
-    if 0 < trace.level <= root._level:
-        trace.take_over(root)
-        return new._value
-    if not trace.keeps_account or isinstance(root._value, Tracer):
+    root = root_of(x)
+    if not trace.takes(root):
         raise RuntimeError(
             f"a tensor made outside of {trace.label} is being modified inplace by one that belongs "
             "to it; the write would outlive the transform. Write to a copy (x = x.clone()) made "
             "inside, or use the operation without the underscore."
         )
-    trace.adopt(root)
+    (trace.take_over if trace.level else trace.adopt)(root)
     return new._value
 
 

@@ -66,7 +66,7 @@ def array(
     own = result
     if dtype is not None:
         result = cast(result, dtype)
-    if copy and result is own:
+    if getattr(copy, "value", copy) == 1 and result is own:  # IF_NEEDED of NumPy's _CopyMode is 2
         result = fresh(result, order)
     if len(shape_of(result)) < ndmin:
         shape = shape_of(result)
@@ -85,7 +85,7 @@ def asarray(
     like: ArrayLike | None = None,
 ) -> Any:
     """An array of numbers, traced values, and nested lists of them; arrays stay themselves."""
-    return array.traced(a, dtype, copy=bool(copy), like=like)  # type: ignore[attr-defined]  # set by implements
+    return array.traced(a, dtype, copy=copy, like=like)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.asanyarray)
@@ -99,7 +99,7 @@ def asanyarray(
     like: Any = None,
 ) -> Any:
     """As ``asarray``."""
-    return array.traced(a, dtype, copy=bool(copy), like=like)  # type: ignore[attr-defined]  # set by implements
+    return array.traced(a, dtype, copy=copy, like=like)  # type: ignore[attr-defined]  # set by implements
 
 
 @implements(np.ascontiguousarray)

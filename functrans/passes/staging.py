@@ -97,8 +97,10 @@ class StagingTrace(Trace):
         A function that writes into a captured array while it is traced (a buffer that it uses
         again) means other contents from there on; what was captured before stays as it was.
         """
+        memory = value
         if isinstance(value, Tracer):
             value = value._trace.enter(value)
+            memory = value._value if getattr(value, "_is_held", False) else None
         position = self.const_of.get(id(value))
         if position is not None:
             if not self._has_changed(position):
@@ -111,14 +113,18 @@ class StagingTrace(Trace):
         position = self.const_of[id(value)] = len(self.consts)
         self.consts.append(value)  # keeps the object alive, so that its id stays its own
         self.constvars.append(var)
-        if may_change(value) and current_config.get().copy_residuals:
-            self.contents[position] = np.ndarray.tobytes(value)  # whatever subclass it is
+        if may_change(memory) and current_config.get().copy_residuals:
+            self.contents[position] = np.ndarray.tobytes(memory)  # whatever subclass it is
         return var
 
     def _has_changed(self, position: int) -> bool:
         """Whether a captured array was written to since it was captured."""
         contents = self.contents.get(position)
-        return contents is not None and np.ndarray.tobytes(self.consts[position]) != contents
+        return contents is not None and np.ndarray.tobytes(self._memory(position)) != contents
+
+    def _memory(self, position: int) -> Array:
+        value = self.consts[position]
+        return value._value if isinstance(value, Tracer) else value  # type: ignore[attr-defined]  # see ``const``
 
     def _freeze(self, position: int) -> None:
         """Put an array with the contents at capture in the place of one that was written to."""
@@ -128,9 +134,11 @@ class StagingTrace(Trace):
     def captured(self, position: int) -> Array:
         """A constant as it was when it was captured."""
         value, contents = self.consts[position], self.contents.get(position)
-        return (
-            value if contents is None else np.frombuffer(contents, value.dtype).reshape(value.shape)
-        )
+        if contents is None:
+            return value
+        memory = self._memory(position)
+        array = np.frombuffer(contents, memory.dtype).reshape(memory.shape)
+        return value._frozen(array) if isinstance(value, Tracer) else array  # type: ignore[attr-defined]  # as above
 
     def process(
         self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]

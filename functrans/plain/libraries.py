@@ -209,7 +209,7 @@ def _array_namespace(of_scipy: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(of_scipy)
     def array_namespace(*arrays: Any) -> Any:
-        return twin(fnp) if holds_tracer(settled(arrays)) else of_scipy(*arrays)
+        return twin(fnp) if holds_tracer(settled(arrays)) else library_twin(of_scipy(*arrays))
 
     return array_namespace
 

@@ -294,3 +294,122 @@ def test_values_are_at_hand_where_derivatives_are_taken(look: Any) -> None:
     close(func.grad(f)(X), X.numpy())
     close(func.vjp(f, X)[1](torch.tensor(1.0, dtype=torch.float64))[0], X.numpy())
     close(func.jvp(f, (X,), (V,))[1], X.numpy() @ V.numpy())
+
+
+# what other names write to the memory -------------------------------------------------------------
+
+
+def _by_init(x: Any, _: Any) -> None:
+    torch.nn.init.constant_(x, 5.0)
+
+
+def _by_an_optimizer(x: Any, _: Any) -> None:
+    x.grad = 0 * x + 1
+    torch.optim.SGD([x], lr=2.0).step()
+
+
+def _by_a_detached_alias(_: Any, alias: Any) -> None:
+    alias.mul_(3)
+
+
+def _by_numpy(x: Any, _: Any) -> None:
+    x.numpy()[...] = [7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    "write", [_by_init, _by_an_optimizer, _by_a_detached_alias, _by_numpy], ids=lambda f: f.__name__
+)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_batch_reads_what_was_there_whoever_writes_later(write: Any, is_nested: bool) -> None:
+    captured = ones(3)
+    alias = captured.detach()
+
+    def f(x: Any) -> Any:
+        times = func.vmap(lambda y: y * captured) if is_nested else (lambda x: x * captured)
+        first = times(x)
+        write(captured, alias)
+        return (first * times(x)).sum()
+
+    batch = torch.stack([X, X + 1])
+    found = func.vmap(f)(batch)
+    after = captured.numpy().copy()
+    square = batch.numpy() ** 2
+    close(found, square.sum(1) * after.sum() if is_nested else (square * after).sum(1))
+
+
+def test_captured_tensors_do_not_collect_what_programs_held_of_them() -> None:
+    captured = ones(3)
+    for _ in range(10):
+        func.vmap(lambda x: x * captured[0] + captured[1])(X)
+    assert len(captured._stored().held) <= 4
+
+
+def test_running_statistics_of_a_layer_that_was_made_inside() -> None:
+    def f(x: Any) -> Any:
+        layer = torch.nn.BatchNorm1d(1, affine=False, dtype=torch.float64)
+        y = layer(x[:, None] ** 2)[:, 0]
+        return (y * x).sum() + layer.running_mean.sum()
+
+    leaf = X.clone().requires_grad_()
+    value = f(leaf)
+    value.backward()
+    close(func.grad(f)(X), leaf.grad.numpy())
+    close(func.jacfwd(f)(X), leaf.grad.numpy())
+    close(func.vjp(f, X)[0], value.item())
+    close(func.vmap(f)(X[None]), [value.item()])
+
+
+# dual levels inside -------------------------------------------------------------------------------
+
+dual = torch.autograd.forward_ad
+
+
+def _result_of_a_level(x: Any) -> Any:
+    with dual.dual_level():
+        y = dual.make_dual(x * 1, ones(3)) ** 2
+    return (y * x).sum()
+
+
+def _tangent_and_primal(x: Any) -> Any:
+    with dual.dual_level():
+        y = dual.make_dual(x, x * x) ** 2
+        slope = dual.unpack_dual(y).tangent
+    return (y * slope).sum()
+
+
+def _written_in_a_level(x: Any) -> Any:
+    out = 0 * ones(3)
+    with dual.dual_level():
+        out[:2] = dual.make_dual(x * 1, ones(3))[1:] ** 2
+    return (out * out).sum() + out.sum()
+
+
+def _view_written_in_a_level(x: Any) -> Any:
+    out = 0 * ones(2, 3)
+    view = out[1]
+    with dual.dual_level():
+        view.copy_(dual.make_dual(x * 1, x * x) ** 2)
+        primal, tangent = dual.unpack_dual(view)
+        both = (primal * tangent).sum()
+    return both + (out * out).sum() + view.sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [_result_of_a_level, _tangent_and_primal, _written_in_a_level, _view_written_in_a_level],
+    ids=lambda f: f.__name__,
+)
+def test_what_is_left_of_a_dual_level_belongs_to_the_transform_around_it(f: Any) -> None:
+    leaf = X.clone().requires_grad_()
+    f(leaf).backward()
+    expected = leaf.grad.numpy()
+    assert abs(expected).max() > 0
+    close(func.grad(f)(X), expected)
+    close(func.jacrev(f)(X), expected)
+    close(func.jacfwd(f)(X), expected)
+    close(func.jvp(f, (X,), (V,))[1], expected @ V.numpy())
+    close(func.vmap(f)(X[None]), [f(X).item()])
+    close(func.vmap(func.grad(f))(X[None]), expected[None])
+    second = leaf.clone().detach().requires_grad_()
+    func.vjp(f, second)[0].backward()
+    close(second.grad, expected)

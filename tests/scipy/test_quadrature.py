@@ -25,6 +25,8 @@ SAMPLES = (
     Case("trapezoid dx axis", lambda m, y, d: m.trapezoid(y, dx=d, axis=0), Y, np.asarray(0.3)),
     Case("cumulative_trapezoid", lambda m, y: m.cumulative_trapezoid(y, initial=0), Y),
     Case("cumulative_trapezoid x", lambda m, y, x: m.cumulative_trapezoid(y, x), Y, XS),
+    Case("trapezoid of x", lambda m, x: m.trapezoid(Y, x), X),
+    Case("cumulative_trapezoid of x", lambda m, x: m.cumulative_trapezoid(Y, x), X),
     Case("simpson", lambda m, y: m.simpson(y, dx=0.2), Y),
     Case("simpson even", lambda m, y: m.simpson(y, axis=1), YE),
     Case("simpson x", lambda m, y, x: m.simpson(y, x=x), Y, X),

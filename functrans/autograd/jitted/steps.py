@@ -86,6 +86,7 @@ def _write(tensor: Tensor, value: Any) -> None:
     if memory is not value:
         if not memory.flags.forc:
             check_memory(memory, is_constant=bool((value == value.flat[:1]).all()))
+        tensor._stored().release()
         np.copyto(memory, value)
     tensor._stored().bump("a jitted step", None)
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.overlaps import check_memory
-from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.recording import ImperativeTrace, enter_session, node_of
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.writes import write
+from functrans.autograd.writes import root_of, write
 from functrans.core.dispatch import Tracer, inner_trace
+from functrans.core.state import open_traces
 
 
 def value_of(x: Tensor) -> Any:
@@ -41,17 +42,22 @@ def assign(label: str, x: Tensor, value: Any) -> None:
     """
     enter_session(x)
     memory = x._memory()
+    own: Any = x.__dict__.get("_trace")
     if isinstance(value, Tracer):
         trace = value._trace
         if not isinstance(memory, Tracer) or inner_trace(memory._trace, trace) is not memory._trace:
+            traces = reversed(open_traces.get())
+            own = next((trace for trace in traces if isinstance(trace, ImperativeTrace)), None)
+        if own is not x.__dict__.get("_trace") and not (own and own.takes(root_of(x))):
             raise RuntimeError(
                 f"{label}: a tensor made outside of {trace.label} would be given a value of it, "
                 "which would outlive the transform (running statistics of a layer, for example: "
                 "call its eval(), or make it with track_running_stats=False)"
             )
     if isinstance(memory, Tracer) or isinstance(value, Tracer):
-        write(label, x, Tensor.of(value, None, x.__dict__.get("_trace")))
+        write(label, x, Tensor.of(value, None, own))
         return
     check_memory(memory, is_constant=type(value) is np.ndarray and not any(value.strides))
+    x._stored().release()
     np.copyto(memory, value)
     x._stored().bump(label, None)
