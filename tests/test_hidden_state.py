@@ -68,6 +68,28 @@ def test_draws_while_tracing_are_told_of(
     assert record[0].filename == __file__
 
 
+class Stateless(np.random.Generator):
+    """A generator that does not say where it stands."""
+
+    @property
+    def bit_generator(self) -> Any:
+        raise ValueError("no state")
+
+
+@pytest.mark.parametrize(
+    "bits", [np.random.PCG64, np.random.Philox, np.random.SFC64, np.random.MT19937]
+)
+def test_generators_of_all_kinds(bits: Any) -> None:
+    own = np.random.Generator(bits(0))
+    with pytest.warns(UserWarning, match="the generator own"):
+        ft.jit(lambda x: x + own.normal())(1.0)
+
+
+@pytest.mark.parametrize("generator", [random.SystemRandom(), Stateless(np.random.PCG64(0))])
+def test_generators_that_do_not_say_where_they_stand_are_no_obstacle(generator: Any) -> None:
+    assert ft.jit(lambda x: x + 0 * generator.random())(1.0) == 1.0
+
+
 @pytest.mark.parametrize("way", ONCE)
 def test_functions_that_draw_nothing_are_silent(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("functrans.core.hidden_state._SEEN", set())

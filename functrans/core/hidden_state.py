@@ -67,13 +67,16 @@ class Draws:
 
 
 def _place(generator: Any) -> object:
-    """Where a generator stands."""
-    if (python := getattr(generator, "getstate", None)) is not None:
-        return python()
-    legacy = getattr(generator, "get_state", None)
-    state = generator.bit_generator.state if legacy is None else legacy(legacy=False)
-    inner = state["state"]
-    if isinstance(inner, dict) and "key" in inner:  # the Mersenne twister
+    """Where a generator stands; ``None`` of one that does not say, as ``random.SystemRandom``."""
+    try:
+        if (python := getattr(generator, "getstate", None)) is not None:
+            return python()
+        legacy = getattr(generator, "get_state", None)
+        state = generator.bit_generator.state if legacy is None else legacy(legacy=False)
+    except Exception:  # users' classes, too, and bit generators without a state
+        return None
+    inner = state["state"] if isinstance(state, dict) else None
+    if isinstance(inner, dict) and "pos" in inner:  # the Mersenne twister
         return int(inner["pos"]), inner["key"].tobytes(), state.get("has_gauss")
     return str(state)
 

@@ -438,8 +438,8 @@ def _refuse_shared(label: str, session: Session) -> None:
         if entry.tensor.shape != entry.value.shape:
             raise UnsupportedOperationError(
                 f"{label}: the step changes the shape of a tensor that was there before it from "
-                f"{entry.value.shape} to {tuple(entry.tensor.shape)}, which a program cannot do; use "
-                "the operation without the underscore, or reshape a clone()"
+                f"{entry.value.shape} to {tuple(entry.tensor.shape)}, which a program cannot do; "
+                "use the operation without the underscore, or reshape a clone()"
             )
         for other in entries:
             if other is not entry and np.may_share_memory(entry.value, other.value):
