@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,13 +26,14 @@ from functrans.autograd.nodes import COMPOSITE
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import is_differentiable_dtype
-from functrans.core.dispatch import Tracer
+from functrans.core.dispatch import Tracer, bind
+from functrans.core.primitive import Primitive
 from functrans.core.source import capture
 from functrans.core.state import open_traces
 from functrans.core.values import Array
 from functrans.namespaces import listing
 from functrans.passes.pushing import PushingTrace, PushingTracer
-from functrans.primitives.structural import cast
+from functrans.primitives.structural import cast, copy_p
 
 __all__ = [
     "UnpackedDualTensor",
@@ -61,6 +63,40 @@ class _DualValues(PushingTrace):
 
     __slots__ = ()
     gives_values = True
+
+    def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
+        """Evaluate an elementwise operation."""
+        return _apart(super().elementwise(primitive, operands), operands)
+
+    def process(
+        self, primitive: Primitive, operands: tuple[Any, ...], params: Mapping[str, Any]
+    ) -> tuple[Any, ...]:
+        """Evaluate an operation."""
+        return tuple([_apart(x, operands) for x in super().process(primitive, operands, params)])
+
+
+def _apart(result: Any, operands: tuple[Any, ...]) -> Any:
+    """A result in memory of its own: the operands' may be written to.
+
+    Views are made anew after a write to what they view.
+    """
+    if type(result) is PushingTracer:
+        for x in operands:
+            if type(x) is PushingTracer and x._trace is result._trace:
+                if _shares(result._value, x._value):
+                    result._value = bind(copy_p, result._value)[0]
+                if _shares(result._tangent, x._tangent):
+                    result._tangent = bind(copy_p, result._tangent)[0]
+    return result
+
+
+def _shares(one: Any, other: Any) -> bool:
+    """Whether a write to one may be seen in the other."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.may_share_memory(one, other)
+    if not isinstance(one, Tensor) or not isinstance(other, Tensor):
+        return False
+    return one is other or (one._storage is not None and one._storage is other._storage)
 
 
 class _DualTrace(ImperativeTrace):

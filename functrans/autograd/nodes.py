@@ -241,6 +241,9 @@ class GraphNode(Hooked, Node):
 
     def keep_result(self, storage: Storage, memory: np.ndarray) -> None:
         """Keep what is saved of a result, whose memory is about to be written to."""
+        own = [guard for guard in self.guards if guard is not None and guard.storage is storage]
+        if any(guard.version != storage.version for guard in own):
+            return  # it is lost already
         copies: dict[int, Any] = {}
 
         def one(value: Any) -> Any:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+import functrans.compat.torch as torch
 from cases import each
 from functrans.autograd import forward_ad as fw
 from functrans.autograd import from_numpy, func, grad, no_grad, tensor
@@ -356,3 +357,39 @@ def test_gradients_go_through_writes_in_levels(written: str, seen: str) -> None:
         total = sum((x * x).sum() for x in values(dual))
         (found,) = grad(fw.unpack_dual(total).primal, w)
     assert_allclose(found.numpy(), expected[0].numpy(), rtol=1e-13)
+
+
+BEFORE_A_WRITE: dict[str, Callable[[Any], Any]] = {
+    "plus a number": lambda d: d + 1,
+    "minus a leaf": lambda d: d - LEAF,
+    "times one": lambda d: d * 1,
+    "clone": lambda d: d.clone(),
+    "flip": lambda d: d.flip(0),
+    "cat": lambda d: torch.cat([d]),
+    "double": lambda d: d.to(torch.float64, copy=True),
+    "negative twice": lambda d: d.neg().neg(),
+    "of a part": lambda d: d[1:] + 0,
+    "transposed": lambda d: d.expand(2, 3).t() + 1,
+}
+LEAF = torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize("name", BEFORE_A_WRITE)
+@pytest.mark.parametrize("is_made_inside", [False, True])
+def test_results_are_not_written_to_with_their_operands(name: str, is_made_inside: bool) -> None:
+    """An operation that hands a tangent on, as addition does, hands on a copy."""
+    operation = BEFORE_A_WRITE[name]
+    value = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    tangent = torch.tensor([1.0, -1.0, 2.0], dtype=torch.float64)
+    with fw.dual_level():
+        dual = fw.make_dual(value, tangent)
+        if is_made_inside:
+            made = LEAF.clone()
+            made[0] = dual[0]
+            dual = made
+        result = operation(dual)
+        before = [x.detach().clone() for x in fw.unpack_dual(result)]
+        dual.mul_(dual.detach().clone() + 1)
+        dual.sin_()
+        for now, then in zip(fw.unpack_dual(result), before, strict=True):
+            assert_allclose(now.detach().numpy(), then.numpy())

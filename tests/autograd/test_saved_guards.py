@@ -366,3 +366,19 @@ def test_a_frozen_leaf_gets_no_gradient() -> None:
     x.detach_().mul_(leaf())
     with pytest.raises(RuntimeError, match="moved into the graph interior"):
         total.backward()
+
+
+@pytest.mark.parametrize(
+    "again", [lambda v: v.mul_(0.5), lambda v: v.fill_(1.0), lambda v: v.sin_()]
+)
+def test_what_is_lost_is_not_found_again_by_another_write(again: Any) -> None:
+    """``mul_`` reads the operand that it overwrites; nothing after it brings that back."""
+    x = torch.tensor([0.5, 1.0, 2.0], requires_grad=True)
+    v = x.clone()
+    part = v[1:]
+    part.mul_(part)
+    w = v * 1
+    w.mul_(w)
+    again(w)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        (w * w).sum().backward()
