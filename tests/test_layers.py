@@ -250,6 +250,14 @@ torch.nn.margin_loss_modules torch.nn.noise_modules torch.nn.recurrent_modules
 torch.nn.pooling_modules torch.nn.transformer_modules
 torch.nn.modules
 torch.nn
+torch.distributions.constraints torch.distributions.sampling torch.distributions.utils
+torch.distributions.distribution torch.distributions.transforms
+torch.distributions.constraint_registry torch.distributions.continuous
+torch.distributions.discrete torch.distributions.multivariate
+torch.distributions.composed
+torch.distributions.transformed
+torch.distributions.kl
+torch.distributions
 """,
 }
 

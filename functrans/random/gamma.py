@@ -77,13 +77,16 @@ def _log_gamma(key: object, a: Any) -> Array:
 
 @_log_gamma.defjvp
 def _log_gamma_jvp(primals: Any, tangents: Any) -> Any:
+    log_x = _log_gamma(*primals)
+    return log_x, tangents[1] * log_gamma_slope(primals[1], log_x)
+
+
+def log_gamma_slope(a: Any, log_x: Any) -> Array:
     """At constant probability, ``d log(x) / da = -P_a(a, x) / (x P_x(a, x))``.
 
     Near 0 by the first two terms of ``P(a, x) = x**a exp(-x) / Gamma(a + 1) (1 + x/(a+1) + ...)``,
     since ``x`` underflows.
     """
-    key, a = primals
-    log_x = _log_gamma(key, a)
     wide_a, wide_log = cast(a, np.float64), cast(log_x, np.float64)
     x = fnp.exp(wide_log)
     is_tiny = x < _TINY
@@ -91,8 +94,7 @@ def _log_gamma_jvp(primals: Any, tangents: Any) -> Any:
     slope = -gammainc_a(wide_a, safe) / (gamma_density(wide_a, safe) * safe)
     step = 1.0 / (wide_a + 1.0)
     near = (digamma(wide_a + 1.0) - wide_log) * (1.0 + x * step) + x * step * step
-    slope = fnp.where(is_tiny, near / wide_a, slope)
-    return log_x, tangents[1] * cast(slope, dtype_of(a))
+    return cast(fnp.where(is_tiny, near / wide_a, slope), dtype_of(a))
 
 
 @sampler(0.01, a="parameter, positive; differentiable")

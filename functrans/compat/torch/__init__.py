@@ -58,6 +58,7 @@ if _typing.TYPE_CHECKING:
     from functrans.compat.torch import autograd as autograd
     from functrans.compat.torch import backends as backends
     from functrans.compat.torch import cuda as cuda
+    from functrans.compat.torch import distributions as distributions
     from functrans.compat.torch import fft as fft
     from functrans.compat.torch import func as func
     from functrans.compat.torch import linalg as linalg
@@ -79,7 +80,7 @@ channels_last_3d = "channels_last_3d"
 
 SUBMODULES = (
     "nn", "optim", "utils", "autograd", "func", "linalg", "special", "fft", "cuda", "backends",
-    "amp",
+    "amp", "distributions",
 )  # fmt: skip
 """Imported when they are first used."""
 

@@ -48,7 +48,6 @@ GROUPS: dict[str, tuple[str, str]] = {
 INSTEAD: dict[str, str] = {
     "torch.compile": "use functrans.jit(function), which compiles whole steps",
     "torch.jit": "use functrans.jit(function)",
-    "torch.distributions": "use scipy.stats beside tensors, or write the log density",
     "torch.random": "use torch.manual_seed, torch.Generator",
     "torch.testing": "use numpy.testing.assert_allclose(a.numpy(), b.numpy())",
     "torch.lstsq": "use torch.linalg.lstsq",
@@ -181,7 +180,7 @@ _NAMES: dict[str, dict[str, str]] = {
         "rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
         "rare": (
             "BufferDict ModuleDict ParameterDict affine_grid_generator alpha_dropout_ "
-            "as_strided_ as_strided_scatter binomial conv_tbc convolution distributions "
+            "as_strided_ as_strided_scatter binomial conv_tbc convolution "
             "dropout_ embedding_renorm_ feature_alpha_dropout_ feature_dropout "
             "feature_dropout_ frobenius_norm geqrf grid_sampler grid_sampler_2d "
             "grid_sampler_3d hash_tensor histogramdd is_anomaly_check_nan_enabled "

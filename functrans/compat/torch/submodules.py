@@ -42,10 +42,10 @@ class NotOfferedFinder:
     """Raises the error that names the way out for torch's modules and names that are not offered.
 
     Example:
-      >>> import functrans.compat.torch.distributions
+      >>> import functrans.compat.torch.quasirandom
       Traceback (most recent call last):
-      ModuleNotFoundError: torch.distributions is not offered by functrans.compat.torch (rarely
-      used): use scipy.stats beside tensors, or write the log density
+      ModuleNotFoundError: torch.quasirandom is not offered by functrans.compat.torch (rarely used):
+      write it with other functions, or take values out with tensor.numpy()
     """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:

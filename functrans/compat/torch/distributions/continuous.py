@@ -1,0 +1,514 @@
+"""Continuous distributions of single numbers, a row for each.
+
+Here: those with a formula for the density. Not here: those that are transforms of others
+(``transformed``), those with ``probs`` (``discrete``), vectors (``multivariate``).
+
+Layer: ``compat``. Source: Johnson, Kotz and Balakrishnan, Continuous Univariate Distributions
+(1994); Best and Fisher, Efficient simulation of the von Mises distribution, Applied Statistics 28
+(1979), whose numbers are NumPy's.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.distributions import constraints
+from functrans.compat.torch.distributions.distribution import ExponentialFamily, Family, Shape
+from functrans.compat.torch.distributions.sampling import (
+    dirichlet,
+    exponential,
+    normal,
+    numbers,
+    standard_gamma,
+    uniform,
+)
+from functrans.scipy import special as sp
+
+__all__ = [
+    "Beta", "Cauchy", "Chi2", "Exponential", "FisherSnedecor", "Gamma", "GeneralizedPareto",
+    "Laplace", "Normal", "StudentT", "Uniform", "VonMises",
+]  # fmt: skip
+
+_LOCATION = {"loc": constraints.real, "scale": constraints.positive}
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def _full(x: Any, value: float) -> Any:
+    return fnp.full(x.shape, value, x.dtype)
+
+
+class Normal(
+    Family,
+    ExponentialFamily,
+    parameters=_LOCATION,
+    support=constraints.real,
+    log_prob=lambda x, loc, scale: (
+        -((x - loc) ** 2) / (2 * scale**2) - fnp.log(scale) - _HALF_LOG_2PI
+    ),
+    cdf=lambda x, loc, scale: 0.5 * (1 + sp.erf((x - loc) / scale / math.sqrt(2))),
+    icdf=lambda p, loc, scale: loc + scale * sp.erfinv(2 * p - 1) * math.sqrt(2),
+    rsample=lambda shape, loc, scale: loc + normal(shape, loc) * scale,
+    mean="loc",
+    mode="loc",
+    variance=lambda scale: scale**2,
+    entropy=lambda scale: 0.5 + _HALF_LOG_2PI + fnp.log(scale),
+):
+    """The normal distribution.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> Normal(0.0, 1.0).log_prob(torch.tensor([0.0, 2.0]))
+      tensor([-0.9189, -2.9189])
+    """
+
+    loc: Tensor
+    scale: Tensor
+
+    stddev = property(lambda self: self.scale)
+
+
+def _draw_laplace(shape: Shape, loc: Tensor, scale: Tensor) -> Any:
+    eps = float(np.finfo(loc.dtype).eps)
+    u = uniform(shape, loc) * (2 - eps) + (eps - 1)
+    return loc - scale * u.sign() * (-u.abs()).log1p()
+
+
+def _laplace_cdf(x: Any, loc: Any, scale: Any) -> Any:
+    return 0.5 - 0.5 * fnp.sign(x - loc) * fnp.expm1(-fnp.abs(x - loc) / scale)
+
+
+class Laplace(
+    Family,
+    parameters=_LOCATION,
+    support=constraints.real,
+    log_prob=lambda x, loc, scale: -fnp.log(2 * scale) - fnp.abs(x - loc) / scale,
+    cdf=_laplace_cdf,
+    icdf=lambda p, loc, scale: loc - scale * fnp.sign(p - 0.5) * fnp.log1p(-2 * fnp.abs(p - 0.5)),
+    rsample=_draw_laplace,
+    mean="loc",
+    mode="loc",
+    variance=lambda scale: 2 * scale**2,
+    entropy=lambda scale: 1 + fnp.log(2 * scale),
+):
+    """The difference of two exponential variables.
+
+    Example:
+      >>> Laplace(0.0, 1.0).variance
+      tensor(2.)
+    """
+
+    loc: Tensor
+    scale: Tensor
+
+    stddev = property(lambda self: math.sqrt(2) * self.scale)
+
+
+def _draw_cauchy(shape: Shape, loc: Tensor, scale: Tensor) -> Any:
+    noise = numbers(lambda rng, size: rng.standard_cauchy(size), shape, loc.dtype)
+    return loc + noise * scale
+
+
+class Cauchy(
+    Family,
+    parameters=_LOCATION,
+    support=constraints.real,
+    log_prob=lambda x, loc, scale: (
+        -math.log(math.pi) - fnp.log(scale) - fnp.log1p(((x - loc) / scale) ** 2)
+    ),
+    cdf=lambda x, loc, scale: fnp.arctan((x - loc) / scale) / math.pi + 0.5,
+    icdf=lambda p, loc, scale: fnp.tan(math.pi * (p - 0.5)) * scale + loc,
+    rsample=_draw_cauchy,
+    mean=lambda loc: _full(loc, np.nan),
+    mode="loc",
+    variance=lambda loc: _full(loc, np.inf),
+    entropy=lambda scale: math.log(4 * math.pi) + fnp.log(scale),
+):
+    """The ratio of two normal variables.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> Cauchy(0.0, 1.0).cdf(torch.tensor(1.0))
+      tensor(0.75)
+    """
+
+    loc: Tensor
+    scale: Tensor
+
+
+def _student_t_log_prob(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+    half = 0.5 * df
+    norm = 0.5 * fnp.log(df * math.pi) + sp.gammaln(half) - sp.gammaln(0.5 * (df + 1))
+    y = (x - loc) / scale
+    return -0.5 * (df + 1) * fnp.log1p(y**2 / df) - norm - fnp.log(scale)
+
+
+def _student_t_variance(df: Any, scale: Any) -> Any:
+    finite = df > 2
+    above = scale**2 * df / (fnp.where(finite, df, 3.0) - 2)
+    return fnp.where(finite, above, fnp.where(df > 1, _full(df, np.inf), np.nan))
+
+
+def _student_t_entropy(df: Any, scale: Any) -> Any:
+    half, more = 0.5 * df, 0.5 * (df + 1)
+    log_beta = sp.gammaln(half) + math.lgamma(0.5) - sp.gammaln(more)
+    slope = more * (sp.digamma(more) - sp.digamma(half))
+    return fnp.log(scale) + slope + 0.5 * fnp.log(df) + log_beta
+
+
+def _draw_student_t(shape: Shape, df: Tensor, loc: Tensor, scale: Tensor) -> Any:
+    square = 2 * standard_gamma(shape, 0.5 * df) / df
+    return loc + scale * normal(shape, loc) * square.rsqrt()
+
+
+class StudentT(
+    Family,
+    parameters={"df": constraints.positive, **_LOCATION},
+    defaults={"loc": 0.0, "scale": 1.0},
+    support=constraints.real,
+    log_prob=_student_t_log_prob,
+    rsample=_draw_student_t,
+    mean=lambda df, loc: fnp.where(df > 1, loc, np.nan),
+    mode="loc",
+    variance=_student_t_variance,
+    entropy=_student_t_entropy,
+):
+    """Student's distribution.
+
+    Example:
+      >>> StudentT(4.0).variance
+      tensor(2.)
+    """
+
+    df: Tensor
+    loc: Tensor
+    scale: Tensor
+
+
+def _uniform_log_prob(x: Any, low: Any, high: Any) -> Any:
+    is_inside = (low <= x) & (x < high)
+    return fnp.log(fnp.astype(is_inside, low.dtype)) - fnp.log(high - low)
+
+
+class Uniform(
+    Family,
+    parameters={
+        "low": lambda self: constraints.less_than(self.high),
+        "high": lambda self: constraints.greater_than(self.low),
+    },
+    support=lambda self: constraints.interval(self.low, self.high),
+    log_prob=_uniform_log_prob,
+    cdf=lambda x, low, high: fnp.clip((x - low) / (high - low), 0.0, 1.0),
+    icdf=lambda p, low, high: p * (high - low) + low,
+    rsample=lambda shape, low, high: low + uniform(shape, low) * (high - low),
+    mean=lambda low, high: (high + low) / 2,
+    mode=lambda low: _full(low, np.nan),
+    variance=lambda low, high: (high - low) ** 2 / 12,
+    entropy=lambda low, high: fnp.log(high - low),
+):
+    """Numbers in an interval.
+
+    Example:
+      >>> Uniform(1.0, 3.0).mean
+      tensor(2.)
+    """
+
+    low: Tensor
+    high: Tensor
+
+    stddev = property(lambda self: (self.high - self.low) / math.sqrt(12))
+
+
+class Exponential(
+    Family,
+    ExponentialFamily,
+    parameters={"rate": constraints.positive},
+    support=constraints.nonnegative,
+    log_prob=lambda x, rate: fnp.log(rate) - rate * x,
+    cdf=lambda x, rate: 1 - fnp.exp(-rate * x),
+    icdf=lambda p, rate: -fnp.log1p(-p) / rate,
+    rsample=lambda shape, rate: exponential(shape, rate) / rate,
+    mean=lambda rate: 1 / rate,
+    mode=lambda rate: _full(rate, 0.0),
+    variance=lambda rate: rate**-2,
+    entropy=lambda rate: 1 - fnp.log(rate),
+):
+    """Times between events of a given rate.
+
+    Example:
+      >>> Exponential(2.0).mean
+      tensor(0.5)
+    """
+
+    rate: Tensor
+
+    stddev = property(lambda self: 1 / self.rate)
+
+
+def _gamma_log_prob(x: Any, concentration: Any, rate: Any) -> Any:
+    power = sp.xlogy(concentration, rate) + sp.xlogy(concentration - 1, x)
+    return power - rate * x - sp.gammaln(concentration)
+
+
+def _gamma_entropy(concentration: Any, rate: Any) -> Any:
+    a = concentration
+    return a - fnp.log(rate) + sp.gammaln(a) + (1 - a) * sp.digamma(a)
+
+
+class Gamma(
+    Family,
+    ExponentialFamily,
+    parameters={"concentration": constraints.positive, "rate": constraints.positive},
+    support=constraints.nonnegative,
+    log_prob=_gamma_log_prob,
+    cdf=lambda x, concentration, rate: sp.gammainc(concentration, rate * x),
+    rsample=lambda shape, concentration, rate: standard_gamma(shape, concentration) / rate,
+    mean=lambda concentration, rate: concentration / rate,
+    mode=lambda concentration, rate: fnp.maximum((concentration - 1) / rate, 0.0),
+    variance=lambda concentration, rate: concentration / rate**2,
+    entropy=_gamma_entropy,
+):
+    """The gamma distribution.
+
+    Example:
+      >>> Gamma(3.0, 2.0).mean
+      tensor(1.5)
+    """
+
+    concentration: Tensor
+    rate: Tensor
+
+
+class Chi2(Gamma, parameters={"df": constraints.positive}):
+    """Sums of squares of ``df`` normal variables.
+
+    Example:
+      >>> Chi2(3.0).variance
+      tensor(6.)
+    """
+
+    df: Any
+
+    def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
+        df: Any = parameters["df"]
+        vars(self).update(concentration=0.5 * df, rate=df.new_full(df.shape, 0.5))
+        super()._set(parameters, validate_args)
+
+
+def _fisher_log_prob(x: Any, df1: Any, df2: Any) -> Any:
+    a, b = df1 * 0.5, df2 * 0.5
+    ratio = df1 / df2
+    norm = sp.gammaln(a + b) - sp.gammaln(a) - sp.gammaln(b)
+    return norm + a * fnp.log(ratio) + (a - 1) * fnp.log(x) - (a + b) * fnp.log1p(ratio * x)
+
+
+def _fisher_variance(df1: Any, df2: Any) -> Any:
+    d = fnp.where(df2 > 4, df2, np.nan)
+    return 2 * d**2 * (df1 + d - 2) / (df1 * (d - 2) ** 2 * (d - 4))
+
+
+def _fisher_mode(df1: Any, df2: Any) -> Any:
+    return fnp.where(df1 > 2, (df1 - 2) / df1 * df2 / (df2 + 2), np.nan)
+
+
+def _draw_fisher(shape: Shape, df1: Tensor, df2: Tensor) -> Any:
+    above, below = (standard_gamma(shape, df * 0.5) * 2 / df for df in (df1, df2))
+    return above / below.clamp(float(np.finfo(df1.dtype).tiny))
+
+
+class FisherSnedecor(
+    Family,
+    parameters={"df1": constraints.positive, "df2": constraints.positive},
+    support=constraints.positive,
+    log_prob=_fisher_log_prob,
+    rsample=_draw_fisher,
+    mean=lambda df2: fnp.where(df2 > 2, df2 / (fnp.where(df2 > 2, df2, 3.0) - 2), np.nan),
+    mode=_fisher_mode,
+    variance=_fisher_variance,
+):
+    """The ratio of two mean squares of normal variables.
+
+    Example:
+      >>> FisherSnedecor(2.0, 4.0).mean
+      tensor(2.)
+    """
+
+    df1: Tensor
+    df2: Tensor
+
+
+def _beta_log_prob(x: Any, concentration1: Any, concentration0: Any) -> Any:
+    a, b = concentration1, concentration0
+    norm = sp.gammaln(a + b) - sp.gammaln(a) - sp.gammaln(b)
+    return sp.xlogy(a - 1, x) + sp.xlogy(b - 1, 1 - x) + norm
+
+
+def _beta_entropy(concentration1: Any, concentration0: Any) -> Any:
+    a, b = concentration1, concentration0
+    log_beta = sp.gammaln(a) + sp.gammaln(b) - sp.gammaln(a + b)
+    slopes = (a - 1) * sp.digamma(a) + (b - 1) * sp.digamma(b)
+    return log_beta - slopes + (a + b - 2) * sp.digamma(a + b)
+
+
+def _beta_mode(concentration1: Any, concentration0: Any) -> Any:
+    """Between the ends; at the end with the smaller parameter where both are below 1."""
+    a, b = fnp.maximum(concentration1 - 1, 0.0), fnp.maximum(concentration0 - 1, 0.0)
+    is_low = (concentration1 < 1) & (concentration0 < 1)
+    is_first = fnp.astype(concentration1 >= concentration0, a.dtype)
+    return fnp.where(is_low, is_first, a / fnp.where(is_low, 1.0, a + b))
+
+
+def _beta_variance(concentration1: Any, concentration0: Any) -> Any:
+    total = concentration1 + concentration0
+    return concentration1 * concentration0 / (total**2 * (total + 1))
+
+
+def _draw_beta(shape: Shape, concentration1: Tensor, concentration0: Tensor) -> Any:
+    both = fnp.stack([concentration1, concentration0], axis=-1)
+    return dirichlet((*shape, 2), both)[..., 0]
+
+
+class Beta(
+    Family,
+    ExponentialFamily,
+    parameters={"concentration1": constraints.positive, "concentration0": constraints.positive},
+    support=constraints.unit_interval,
+    log_prob=_beta_log_prob,
+    rsample=_draw_beta,
+    mean=lambda concentration1, concentration0: concentration1 / (concentration1 + concentration0),
+    mode=_beta_mode,
+    variance=_beta_variance,
+    entropy=_beta_entropy,
+):
+    """Numbers in [0, 1] of density in proportion to ``x**(a - 1) * (1 - x)**(b - 1)``.
+
+    Example:
+      >>> Beta(1.0, 3.0).mean
+      tensor(0.25)
+    """
+
+    concentration1: Tensor
+    concentration0: Tensor
+
+
+# the tail of a distribution ----------------------------------------------------------------------
+
+
+def _safe(concentration: Any) -> tuple[Any, Any]:
+    """Whether it is about 0, and the others."""
+    is_zero = fnp.abs(concentration) <= 1e-8
+    return is_zero, fnp.where(is_zero, 1.0, concentration)
+
+
+def _pareto_log_survival(x: Any, loc: Any, scale: Any, concentration: Any) -> Any:
+    z = (x - loc) / scale
+    is_zero, k = _safe(concentration)
+    return fnp.where(is_zero, -z, -fnp.log1p(k * z) / k)
+
+
+def _pareto_log_prob(x: Any, loc: Any, scale: Any, concentration: Any) -> Any:
+    z = (x - loc) / scale
+    is_zero, k = _safe(concentration)
+    power = 1 / k + 1
+    return -fnp.log(scale) - fnp.where(
+        is_zero, z, fnp.where(power == 0, power, power * fnp.log1p(k * z))
+    )
+
+
+def _pareto_icdf(p: Any, loc: Any, scale: Any, concentration: Any) -> Any:
+    is_zero, k = _safe(concentration)
+    log_q = fnp.log1p(-p)
+    return fnp.where(is_zero, loc - scale * log_q, loc + scale / k * fnp.expm1(-k * log_q))
+
+
+def _pareto_mean(loc: Any, scale: Any, concentration: Any) -> Any:
+    is_finite = concentration < 1
+    k = fnp.where(is_finite, concentration, 0.5)
+    return fnp.where(is_finite, loc + scale / (1 - k), np.nan)
+
+
+def _pareto_variance(scale: Any, concentration: Any) -> Any:
+    is_finite = concentration < 0.5
+    k = fnp.where(is_finite, concentration, 0.25)
+    return fnp.where(is_finite, scale**2 / ((1 - k) ** 2 * (1 - 2 * k)), np.nan)
+
+
+def _pareto_support(self: Any) -> Any:
+    is_bounded = self.concentration < 0
+    upper = fnp.where(is_bounded, self.loc - self.scale / self.concentration, np.inf)
+    return constraints.interval(self.loc, upper)
+
+
+class GeneralizedPareto(
+    Family,
+    parameters={**_LOCATION, "concentration": constraints.real},
+    support=_pareto_support,
+    log_prob=_pareto_log_prob,
+    cdf=lambda x, loc, scale, concentration: (
+        -fnp.expm1(_pareto_log_survival(x, loc, scale, concentration))
+    ),
+    icdf=_pareto_icdf,
+    rsample=lambda shape, loc, scale, concentration: _pareto_icdf(
+        uniform(shape, loc), loc, scale, concentration
+    ),
+    mean=_pareto_mean,
+    mode="loc",
+    variance=_pareto_variance,
+    entropy=lambda scale, concentration: fnp.log(scale) + concentration + 1,
+):
+    """Excesses over a threshold.
+
+    Example:
+      >>> GeneralizedPareto(0.0, 1.0, 0.5).mean
+      tensor(2.)
+    """
+
+    loc: Tensor
+    scale: Tensor
+    concentration: Tensor
+
+    def log_survival_function(self, value: Tensor) -> Any:
+        """The logarithm of the probability of more than a value."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return _pareto_log_survival(value, self.loc, self.scale, self.concentration)
+
+    def log_cdf(self, value: Tensor) -> Any:
+        """The logarithm of the probability of at most a value."""
+        return (-self.log_survival_function(value).exp()).log1p()
+
+
+def _draw_von_mises(shape: Shape, loc: Tensor, concentration: Tensor) -> Any:
+    def draw(rng: np.random.Generator, size: Any, mu: np.ndarray, kappa: np.ndarray) -> Any:
+        return rng.vonmises(mu, kappa, size)
+
+    return numbers(draw, shape, loc.dtype, loc, concentration)
+
+
+class VonMises(
+    Family,
+    parameters={"loc": constraints.real, "concentration": constraints.positive},
+    support=constraints.real,
+    log_prob=lambda x, loc, concentration: (
+        concentration * (fnp.cos(x - loc) - 1)
+        - math.log(2 * math.pi)
+        - fnp.log(sp.i0e(concentration))
+    ),
+    sample=_draw_von_mises,
+    mean="loc",
+    mode="loc",
+    variance=lambda concentration: 1 - sp.i1e(concentration) / sp.i0e(concentration),
+):
+    """Angles, in proportion to ``exp(concentration * cos(x - loc))``; variance is the circular one.
+
+    Example:
+      >>> VonMises(1.0, 2.0).mean
+      tensor(1.)
+    """
+
+    loc: Tensor
+    concentration: Tensor

@@ -1,0 +1,783 @@
+"""Distributions of integers and choices, and relatives that have ``probs`` or ``logits``.
+
+Here: their rows, and ``ByLogits``, the base of those that are given either. Not here: the words of
+a row (``distribution``), transformed ones (``transformed``).
+
+Layer: ``compat``. Source: Johnson, Kotz and Kemp, Univariate Discrete Distributions (1992);
+Loaiza-Ganem and Cunningham, The continuous Bernoulli (NeurIPS 2019); Maddison, Mnih and Teh, The
+concrete distribution (ICLR 2017).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.autograd.composites import composite
+from functrans.autograd.methods.filling import bernoulli
+from functrans.autograd.sizes import Size
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.distributions import constraints
+from functrans.compat.torch.distributions.distribution import (
+    EMPTY,
+    Distribution,
+    ExponentialFamily,
+    Family,
+    Shape,
+)
+from functrans.compat.torch.distributions.sampling import numbers, standard_gamma, uniform
+from functrans.compat.torch.distributions.utils import (
+    Value,
+    broadcast_all,
+    clamp_probs,
+    lazy_property,
+    logits_or_probs,
+    logits_to_probs,
+    probs_to_logits,
+)
+from functrans.compat.torch.functional_names import TORCH
+from functrans.scipy import special as sp
+
+__all__ = [
+    "Bernoulli", "Binomial", "Categorical", "ContinuousBernoulli", "ExpRelaxedCategorical",
+    "Geometric", "LogitRelaxedBernoulli", "Multinomial", "NegativeBinomial", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough", "Poisson",
+]  # fmt: skip
+
+
+def _nan_like(x: Any) -> Any:
+    return fnp.full(x.shape, np.nan, x.dtype)
+
+
+def _draw_poisson(shape: Shape, rate: Tensor) -> Any:
+    return numbers(lambda rng, size, r: rng.poisson(r, size), shape, rate.dtype, rate)
+
+
+class Poisson(
+    Family,
+    ExponentialFamily,
+    parameters={"rate": constraints.nonnegative},
+    support=constraints.nonnegative_integer,
+    log_prob=lambda x, rate: sp.xlogy(x, rate) - rate - sp.gammaln(x + 1),
+    sample=_draw_poisson,
+    mean="rate",
+    mode=lambda rate: fnp.floor(rate),
+    variance="rate",
+):
+    """Numbers of events of a given rate.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> Poisson(2.0).log_prob(torch.tensor(0.0))
+      tensor(-2.)
+    """
+
+    rate: Tensor
+
+
+class ByLogits(Family):
+    """A family with probabilities, given as such or as log odds."""
+
+    _param: Any
+
+    def __init__(
+        self,
+        probs: Value | None = None,
+        logits: Value | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        name, value = logits_or_probs(probs, logits)
+        self._set({name: value}, validate_args)
+
+    def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
+        vars(self).update(parameters)
+        self._param = parameters["probs" if "probs" in parameters else "logits"]
+        Distribution.__init__(self, self._param.shape, EMPTY, validate_args)
+
+    def _given(self) -> Sequence[str]:
+        return [name for name in ("total_count", "probs", "logits") if name in vars(self)]
+
+    @lazy_property
+    def logits(self) -> Any:
+        """Log odds."""
+        return probs_to_logits(self.probs, is_binary=True)
+
+    @lazy_property
+    def probs(self) -> Any:
+        """Probabilities."""
+        return logits_to_probs(self.logits, is_binary=True)
+
+    param_shape = property(lambda self: Size(self._param.shape))
+
+
+def _binary_entropy(logits: Any, probs: Any) -> Any:
+    return sp.softplus(logits) - probs * logits
+
+
+def _bernoulli_mode(probs: Any) -> Any:
+    return fnp.where(probs == 0.5, np.nan, fnp.astype(probs > 0.5, probs.dtype))
+
+
+_PROBABILITY = {"probs": constraints.unit_interval, "logits": constraints.real}
+
+
+class Bernoulli(
+    ByLogits,
+    ExponentialFamily,
+    parameters=_PROBABILITY,
+    support=constraints.boolean,
+    log_prob=lambda x, logits: x * logits - sp.softplus(logits),
+    sample=lambda shape, probs: bernoulli(probs.detach().expand(*shape)),
+    mean="probs",
+    mode=_bernoulli_mode,
+    variance=lambda probs: probs * (1 - probs),
+    entropy=_binary_entropy,
+):
+    """1 with a probability, else 0.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> Bernoulli(0.25).log_prob(torch.tensor([0.0, 1.0])).exp()
+      tensor([0.75, 0.25])
+    """
+
+    has_enumerate_support = True
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """0 and 1, along a new first axis."""
+        return _enumerated(2, self._batch_shape, self._param.dtype, expand)
+
+
+def _enumerated(count: int, batch_shape: Shape, dtype: Any, expand: bool) -> Any:
+    values: Any = TORCH.arange(count, dtype=dtype).reshape(-1, *(1,) * len(batch_shape))
+    return values.expand(-1, *batch_shape) if expand else values
+
+
+def _draw_geometric(shape: Shape, probs: Tensor) -> Any:
+    tiny = float(np.finfo(probs.dtype).tiny)
+    return (uniform(shape, probs).clamp(tiny).log() / (-probs).log1p()).floor()
+
+
+def _geometric_log_prob(x: Any, probs: Any) -> Any:
+    is_sure = (probs == 1) & (x == 0)
+    return x * fnp.log1p(-fnp.where(is_sure, 0.0, probs)) + fnp.log(probs)
+
+
+class Geometric(
+    ByLogits,
+    parameters=_PROBABILITY,
+    support=constraints.nonnegative_integer,
+    log_prob=_geometric_log_prob,
+    sample=_draw_geometric,
+    mean=lambda probs: 1.0 / probs - 1.0,
+    mode=lambda probs: fnp.zeros(probs.shape, probs.dtype),
+    variance=lambda probs: (1.0 / probs - 1.0) / probs,
+    entropy=lambda logits, probs: _binary_entropy(logits, probs) / probs,
+):
+    """Numbers of failures before the first success.
+
+    Example:
+      >>> Geometric(0.25).mean
+      tensor(3.)
+    """
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if "probs" in vars(self) and not constraints.positive.check(self.probs).all():
+            raise ValueError(
+                f"Expected parameter probs of distribution {self!r} to be positive, but found "
+                f"invalid values:\n{self.probs}"
+            )
+
+
+class _Counted(ByLogits):
+    """A family with probabilities and a number of trials or failures."""
+
+    total_count: Any
+
+    def _count(
+        self,
+        total_count: Value,
+        probs: Value | None,
+        logits: Value | None,
+        validate_args: bool | None,
+    ) -> None:
+        name, value = logits_or_probs(probs, logits)
+        count, value = broadcast_all(total_count, value)
+        self._set({"total_count": count.to(value.dtype), name: value}, validate_args)
+
+
+def _binomial_log_prob(x: Any, total_count: Any, logits: Any) -> Any:
+    choices = sp.gammaln(total_count + 1) - sp.gammaln(x + 1) - sp.gammaln(total_count - x + 1)
+    return choices + x * logits - total_count * sp.softplus(logits)
+
+
+def _draw_binomial(shape: Shape, total_count: Tensor, probs: Tensor) -> Any:
+    def draw(rng: np.random.Generator, size: Any, n: np.ndarray, p: np.ndarray) -> Any:
+        return rng.binomial(n.astype(np.int64), p, size)
+
+    return numbers(draw, shape, probs.dtype, total_count, probs)
+
+
+class Binomial(
+    _Counted,
+    parameters={"total_count": constraints.nonnegative_integer, **_PROBABILITY},
+    support=lambda self: constraints.integer_interval(0, self.total_count),
+    log_prob=_binomial_log_prob,
+    sample=_draw_binomial,
+    mean=lambda total_count, probs: total_count * probs,
+    mode=lambda total_count, probs: fnp.minimum(fnp.floor((total_count + 1) * probs), total_count),
+    variance=lambda total_count, probs: total_count * probs * (1 - probs),
+):
+    """Numbers of successes in ``total_count`` trials.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> Binomial(2, 0.5).log_prob(torch.tensor([0.0, 1.0, 2.0])).exp()
+      tensor([0.25, 0.5 , 0.25])
+    """
+
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        total_count: Value = 1,
+        probs: Value | None = None,
+        logits: Value | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._count(total_count, probs, logits, validate_args)
+
+    def _one_count(self, what: str) -> int:
+        total = int(self.total_count.max())
+        if not bool((self.total_count == total).all()):
+            raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")
+        return total
+
+    def entropy(self) -> Any:
+        """The sum over all values; the counts must be equal."""
+        self._one_count("entropy")
+        logs = self.log_prob(self.enumerate_support(False))
+        return -(logs.exp() * logs).sum(0)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """The integers up to the count, along a new first axis."""
+        count = 1 + self._one_count("enumerate_support")
+        return _enumerated(count, self._batch_shape, self._param.dtype, expand)
+
+
+def _negative_binomial_log_prob(x: Any, total_count: Any, logits: Any) -> Any:
+    n = total_count
+    both = fnp.where(n + x == 0, 1.0, n + x)
+    norm = fnp.where(n + x == 0, 0.0, sp.gammaln(both) - sp.gammaln(fnp.where(n + x == 0, 1.0, n)))
+    return norm - sp.gammaln(1 + x) - n * sp.softplus(logits) - x * sp.softplus(-logits)
+
+
+def _draw_negative_binomial(shape: Shape, total_count: Tensor, logits: Tensor) -> Any:
+    return _draw_poisson(shape, standard_gamma(shape, total_count) * logits.exp())
+
+
+class NegativeBinomial(
+    _Counted,
+    parameters={
+        "total_count": constraints.greater_than_eq(0),
+        "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    },
+    support=constraints.nonnegative_integer,
+    log_prob=_negative_binomial_log_prob,
+    sample=_draw_negative_binomial,
+    mean=lambda total_count, logits: total_count * fnp.exp(logits),
+    mode=lambda total_count, logits: fnp.maximum(
+        fnp.floor((total_count - 1) * fnp.exp(logits)), 0.0
+    ),
+    variance=lambda total_count, logits: total_count * fnp.exp(logits) / sp.expit(-logits),
+):
+    """Numbers of successes before ``total_count`` failures.
+
+    Example:
+      >>> NegativeBinomial(3.0, 0.5).mean
+      tensor(3.)
+    """
+
+    def __init__(
+        self,
+        total_count: Value,
+        probs: Value | None = None,
+        logits: Value | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._count(total_count, probs, logits, validate_args)
+
+
+# relatives with real values ----------------------------------------------------------------------
+
+
+def _apart(probs: Any, low: Any, high: Any, of: Any, series: Any) -> Any:
+    """A formula with a removable singularity at 1/2, and its series between two bounds."""
+    is_apart = (probs <= low) | (probs > high)
+    return fnp.where(is_apart, of(fnp.where(is_apart, probs, low)), series(probs - 0.5))
+
+
+def _continuous_log_norm(probs: Any, low: Any, high: Any) -> Any:
+    """``log(2 atanh(1 - 2 p) / (1 - 2 p))``."""
+    return _apart(
+        probs,
+        low,
+        high,
+        lambda p: fnp.log(fnp.abs(fnp.log1p(-p) - fnp.log(p))) - fnp.log(fnp.abs(1 - 2 * p)),
+        lambda d: math.log(2) + (4 / 3 + 104 / 45 * d**2) * d**2,
+    )
+
+
+def _continuous_mean(probs: Any, _low: Any, _high: Any) -> Any:
+    return _apart(
+        probs,
+        _low,
+        _high,
+        lambda p: p / (2 * p - 1) + 1 / (fnp.log1p(-p) - fnp.log(p)),
+        lambda d: 0.5 + (1 / 3 + 16 / 45 * d**2) * d,
+    )
+
+
+def _continuous_variance(probs: Any, _low: Any, _high: Any) -> Any:
+    return _apart(
+        probs,
+        _low,
+        _high,
+        lambda p: p * (p - 1) / (1 - 2 * p) ** 2 + 1 / (fnp.log1p(-p) - fnp.log(p)) ** 2,
+        lambda d: 1 / 12 - (1 / 15 - 128 / 945 * d**2) * d**2,
+    )
+
+
+def _continuous_cdf(x: Any, probs: Any, _low: Any, _high: Any) -> Any:
+    found = _apart(
+        probs,
+        _low,
+        _high,
+        lambda p: (p**x * (1 - p) ** (1 - x) + p - 1) / (2 * p - 1),
+        lambda d: x,
+    )
+    return fnp.where(x <= 0, 0.0, fnp.where(x >= 1, 1.0, found))
+
+
+def _continuous_icdf(x: Any, probs: Any, _low: Any, _high: Any) -> Any:
+    return _apart(
+        probs,
+        _low,
+        _high,
+        lambda p: (fnp.log1p(-p + x * (2 * p - 1)) - fnp.log1p(-p)) / (fnp.log(p) - fnp.log1p(-p)),
+        lambda d: x,
+    )
+
+
+def _continuous_log_prob(x: Any, logits: Any, probs: Any, _low: Any, _high: Any) -> Any:
+    return x * logits - sp.softplus(logits) + _continuous_log_norm(probs, _low, _high)
+
+
+def _continuous_entropy(probs: Any, _low: Any, _high: Any) -> Any:
+    mean = _continuous_mean(probs, _low, _high)
+    log_fail = fnp.log1p(-probs)
+    return mean * (log_fail - fnp.log(probs)) - _continuous_log_norm(probs, _low, _high) - log_fail
+
+
+class ContinuousBernoulli(
+    ByLogits,
+    ExponentialFamily,
+    parameters=_PROBABILITY,
+    support=constraints.unit_interval,
+    log_prob=_continuous_log_prob,
+    cdf=_continuous_cdf,
+    icdf=_continuous_icdf,
+    mean=_continuous_mean,
+    variance=_continuous_variance,
+    entropy=_continuous_entropy,
+):
+    """Numbers in [0, 1] of density in proportion to ``p**x * (1 - p)**(1 - x)``.
+
+    Args:
+      probs: ``p``.
+      logits: its log odds.
+      lims: where in between series about 1/2 are used.
+      validate_args: whether parameters and values are checked.
+
+    Example:
+      >>> ContinuousBernoulli(0.5).mean
+      tensor(0.5)
+    """
+
+    has_rsample = True
+    log_normalizer = property(
+        lambda self: composite(
+            "LogNormalizer", _continuous_log_norm, self.probs, self._low, self._high
+        )
+    )
+
+    def __init__(
+        self,
+        probs: Value | None = None,
+        logits: Value | None = None,
+        lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
+    ) -> None:
+        self._low, self._high = lims
+        super().__init__(probs, logits, validate_args)
+        if probs is not None:
+            self.probs = self._param = clamp_probs(self.probs)
+
+    @lazy_property
+    def probs(self) -> Any:
+        """Probabilities."""
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        new = self._get_checked_instance(ContinuousBernoulli, _instance)
+        new._low, new._high = self._low, self._high
+        return super().expand(batch_shape, new)
+
+    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+        """Random values that are differentiable in the parameters."""
+        return self.icdf(uniform(self._extended_shape(sample_shape), self.probs))
+
+
+def _draw_relaxed(shape: Shape, probs: Tensor, temperature: Any) -> Any:
+    u = clamp_probs(uniform(shape, probs))
+    return (probs_to_logits(u, True) + probs_to_logits(probs.expand(*shape), True)) / temperature
+
+
+def _relaxed_log_prob(x: Any, logits: Any, temperature: Any) -> Any:
+    difference = logits - x * temperature
+    return fnp.log(temperature) + difference - 2 * sp.softplus(difference)
+
+
+class LogitRelaxedBernoulli(
+    ByLogits,
+    parameters=_PROBABILITY,
+    support=constraints.real,
+    log_prob=_relaxed_log_prob,
+    rsample=_draw_relaxed,
+):
+    """Log odds of the relaxed Bernoulli distribution.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> LogitRelaxedBernoulli(torch.tensor(1.0), 0.5).log_prob(torch.tensor(0.0)).exp()
+      tensor(0.25)
+    """
+
+    def __init__(
+        self,
+        temperature: Value,
+        probs: Value | None = None,
+        logits: Value | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.temperature = temperature
+        super().__init__(probs, logits, validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
+        new.temperature = self.temperature
+        return super().expand(batch_shape, new)
+
+
+# choices -----------------------------------------------------------------------------------------
+
+
+def _draw_choice(shape: Shape, probs: Tensor) -> Any:
+    def draw(rng: np.random.Generator, size: Any, p: np.ndarray) -> Any:
+        total = p.astype(np.float64).cumsum(-1)
+        return (rng.random(size)[..., None] * total[..., -1:] >= total).sum(-1)
+
+    return numbers(draw, shape, np.dtype(np.int64), probs)
+
+
+_CHOICE = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+
+class Categorical(
+    ByLogits,
+    ExponentialFamily,
+    parameters=_CHOICE,
+    sample=_draw_choice,
+    entropy=lambda logits, probs: (
+        -fnp.sum(fnp.maximum(logits, float(np.finfo(logits.dtype).min)) * probs, axis=-1)
+    ),
+):
+    """One of several places, with the probabilities along the last axis.
+
+    Args:
+      probs: probabilities, up to a factor.
+      logits: their logarithms, up to a term.
+      validate_args: whether parameters and values are checked.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> Categorical(torch.tensor([1.0, 3.0])).probs
+      tensor([0.25, 0.75])
+    """
+
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        name, value = logits_or_probs(probs, logits, 1)
+        whole: Any = value
+        if name == "probs":
+            whole = whole / whole.sum(-1, True)
+        else:
+            whole = whole - whole.logsumexp(-1, True)
+        self._set({name: whole}, validate_args)
+
+    def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
+        vars(self).update(parameters)
+        self._param = parameters["probs" if "probs" in parameters else "logits"]
+        self._num_events = self._param.shape[-1]
+        Distribution.__init__(self, self._param.shape[:-1], EMPTY, validate_args)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        new = self._get_checked_instance(Categorical, _instance)
+        shape = (*batch_shape, self._num_events)
+        new._set({name: getattr(self, name).expand(*shape) for name in self._given()}, False)
+        new._validate_args = self._validate_args
+        return new
+
+    @constraints.dependent_property(is_discrete=True, event_dim=0)
+    def support(self) -> Any:
+        """The places."""
+        return constraints.integer_interval(0, self._num_events - 1)
+
+    @lazy_property
+    def logits(self) -> Any:
+        """Logarithms of the probabilities."""
+        return probs_to_logits(self.probs)
+
+    @lazy_property
+    def probs(self) -> Any:
+        """Probabilities."""
+        return logits_to_probs(self.logits)
+
+    @property
+    def mean(self) -> Any:
+        """NaN: places are no numbers."""
+        return self.probs.new_full(self._batch_shape, math.nan)
+
+    variance = mean
+    mode = property(lambda self: self.probs.argmax(-1))
+
+    def log_prob(self, value: Tensor) -> Any:
+        """The logarithm of the probability of places."""
+        if self._validate_args:
+            self._validate_sample(value)
+        index: Any = value.long().unsqueeze(-1)
+        shape = np.broadcast_shapes(index.shape[:-1], self._batch_shape)
+        logits = self.logits.expand(*shape, self._num_events)
+        return logits.gather(-1, index.expand(*shape, 1)).squeeze(-1)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """The places, along a new first axis."""
+        return _enumerated(self._num_events, self._batch_shape, np.int64, expand)
+
+
+class _Choices(Distribution):
+    """Distributions over vectors that are made of places with probabilities."""
+
+    arg_constraints: Any = _CHOICE
+    _categorical: Categorical
+
+    def __init__(self, categorical: Categorical, validate_args: bool | None = None) -> None:
+        self._categorical = categorical
+        shape = categorical.param_shape
+        Distribution.__init__(self, shape[:-1], shape[-1:], validate_args)
+
+    probs = property(lambda self: self._categorical.probs)
+    logits = property(lambda self: self._categorical.logits)
+    param_shape = property(lambda self: self._categorical.param_shape)
+    _param = property(lambda self: self._categorical._param)
+
+    def _check_parameters(self) -> None:
+        """They are those of the places."""
+        if not self._categorical._validate_args:
+            self._categorical._check_parameters()
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        new = self._get_checked_instance(type(self), _instance)
+        vars(new).update(vars(self))
+        _Choices.__init__(new, self._categorical.expand(batch_shape), False)
+        new._validate_args = self._validate_args
+        return new
+
+
+def _one_hot(index: Any, count: int, like: Tensor) -> Any:
+    return (index.unsqueeze(-1) == TORCH.arange(count)).to(like.dtype)
+
+
+class OneHotCategorical(_Choices):
+    """One of several places, as a vector with a 1 there.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> OneHotCategorical(torch.tensor([1.0, 3.0])).mode
+      tensor([0., 1.])
+    """
+
+    support: Any = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(
+        self,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        super().__init__(Categorical(probs, logits, validate_args), validate_args)
+
+    mean = property(lambda self: self.probs)
+    mode = property(lambda self: _one_hot(self._categorical.mode, self.event_shape[0], self.probs))
+    variance = property(lambda self: self.probs * (1 - self.probs))
+
+    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+        """Random values."""
+        found = self._categorical.sample(sample_shape)
+        return _one_hot(found, self.event_shape[0], self._param)
+
+    def log_prob(self, value: Tensor) -> Any:
+        """The logarithm of the probability of values."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return self._categorical.log_prob(value.argmax(-1))
+
+    def entropy(self) -> Any:
+        """Shannon's entropy, in nats."""
+        return self._categorical.entropy()
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """The rows of the unit matrix, along a new first axis."""
+        n = self.event_shape[0]
+        values: Any = TORCH.eye(n, dtype=self._param.dtype)
+        values = values.reshape(n, *(1,) * len(self._batch_shape), n)
+        return values.expand(n, *self._batch_shape, n) if expand else values
+
+
+class OneHotCategoricalStraightThrough(OneHotCategorical):
+    """The same, whose samples have the derivative of the probabilities.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> OneHotCategoricalStraightThrough(torch.tensor([0.0, 1.0])).rsample()
+      tensor([0., 1.])
+    """
+
+    has_rsample = True
+
+    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+        """Random values, with that derivative."""
+        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+
+
+def _multinomial_log_prob(x: Any, logits: Any) -> Any:
+    is_free = (x == 0) & (logits == -np.inf)
+    powers = fnp.where(is_free, 0.0, logits) * x
+    counts = sp.gammaln(fnp.sum(x, axis=-1) + 1) - fnp.sum(sp.gammaln(x + 1), axis=-1)
+    return counts + fnp.sum(powers, axis=-1)
+
+
+class Multinomial(_Choices, Family, log_prob=_multinomial_log_prob):
+    """How often each place is chosen in ``total_count`` trials.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> Multinomial(4, torch.tensor([1.0, 3.0])).mean
+      tensor([1., 3.])
+    """
+
+    def __init__(
+        self,
+        total_count: int = 1,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        if not isinstance(total_count, int):
+            raise NotImplementedError("inhomogeneous total_count is not supported")
+        self.total_count = total_count
+        _Choices.__init__(self, Categorical(probs, logits, validate_args), validate_args)
+
+    @constraints.dependent_property(is_discrete=True, event_dim=1)
+    def support(self) -> Any:
+        """Counts whose sum is at most the number of trials."""
+        return constraints.multinomial(self.total_count)
+
+    mean = property(lambda self: self.probs * self.total_count)
+    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
+
+    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+        """Random values."""
+
+        def draw(rng: np.random.Generator, size: Any, p: np.ndarray) -> Any:
+            p = p.astype(np.float64)
+            p = p / p.sum(-1, keepdims=True)
+            return rng.multinomial(self.total_count, p, size[:-1])
+
+        shape = self._extended_shape(sample_shape)
+        return numbers(draw, shape, self._param.dtype, self.probs)
+
+    def entropy(self) -> Any:
+        """By the entropy of one trial and the mean logarithms of the factorials."""
+        n = self.total_count
+        parts = Binomial(n, self.probs, validate_args=False)
+        values = parts.enumerate_support(False)[1:]
+        factorials = (parts.log_prob(values).exp() * (values + 1).lgamma()).sum((0, -1))
+        return n * self._categorical.entropy() - math.lgamma(n + 1) + factorials
+
+
+def _draw_log_choice(shape: Shape, logits: Tensor, temperature: Any) -> Any:
+    gumbel = -(-clamp_probs(uniform(shape, logits)).log()).log()
+    scores = (logits + gumbel) / temperature
+    return scores - scores.logsumexp(-1, True)
+
+
+def _relaxed_choice_log_prob(x: Any, logits: Any, temperature: Any) -> Any:
+    count = logits.shape[-1]
+    score = logits - x * temperature
+    norm = math.lgamma(count) + (count - 1) * fnp.log(temperature)
+    return fnp.sum(sp.log_softmax(score, axis=-1), axis=-1) + norm
+
+
+class ExpRelaxedCategorical(
+    _Choices,
+    Family,
+    log_prob=_relaxed_choice_log_prob,
+    rsample=_draw_log_choice,
+):
+    """Logarithms of the relaxed categorical distribution.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> ExpRelaxedCategorical(torch.tensor(1.0), torch.tensor([1.0, 3.0])).event_shape
+      torch.Size([2])
+    """
+
+    support: Any = constraints.real_vector
+
+    def __init__(
+        self,
+        temperature: Value,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self.temperature = temperature
+        _Choices.__init__(self, Categorical(probs, logits, validate_args), validate_args)

@@ -1,0 +1,490 @@
+"""``Distribution``, the base of all, and ``Family``, whose classes are made of formulas.
+
+Here: shapes, checks of parameters and values, what is derived of other methods; the words of which
+a class statement of ``continuous`` and ``discrete`` consists. Not here: the distributions.
+
+A formula is a function of arrays, recorded as one node. The names of its arguments say what it
+reads: a value ``x`` first, where there is one, then attributes of the distribution.
+
+Layer: ``compat``. Reference: PyTorch's documentation of ``torch.distributions``, for the names and
+the behaviour; Nielsen and Nock, Entropies and cross-entropies of exponential families (ICIP 2010).
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
+
+from functrans.autograd.api import grad as gradient_of
+from functrans.autograd.composites import composite
+from functrans.autograd.methods.rows import known
+from functrans.autograd.modes import enable_grad, no_grad
+from functrans.autograd.promotion import result_dtype, to_dtype
+from functrans.autograd.sizes import Size
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.distributions import constraints
+from functrans.compat.torch.distributions.constraints import Constraint
+from functrans.compat.torch.distributions.utils import Value, broadcast_all, lazy_property
+
+__all__ = ["Distribution", "ExponentialFamily", "Family"]
+
+Shape = Sequence[int]
+EMPTY = Size()
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+class Distribution:
+    """A probability distribution, or several along the axes of ``batch_shape``.
+
+    Args:
+      batch_shape: extents of the parameters.
+      event_shape: extents of one value.
+      validate_args: whether parameters and values are checked, by default unless Python runs with
+        ``-O``.
+
+    Raises:
+      ValueError: a parameter does not lie in its set.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> from functrans.compat.torch.distributions import Normal
+      >>> normal = Normal(torch.tensor([0.0, 1.0]), 2.0)
+      >>> normal.batch_shape, normal.mean, normal.stddev
+      (torch.Size([2]), tensor([0., 1.]), tensor([2., 2.]))
+    """
+
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
+    _validate_args: bool = __debug__
+
+    @staticmethod
+    def set_default_validate_args(value: bool) -> None:
+        """Whether distributions are checked that do not say so themselves."""
+        if value not in (True, False):
+            raise ValueError(f"expected True or False, got {value!r}")
+        Distribution._validate_args = value
+
+    def __init__(
+        self,
+        batch_shape: Shape = EMPTY,
+        event_shape: Shape = EMPTY,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        if validate_args is not None:
+            self._validate_args = validate_args
+        if self._validate_args:
+            self._check_parameters()
+
+    def _check_parameters(self) -> None:
+        try:
+            sets = self.arg_constraints
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = "
+                "{}` or initialize the distribution with `validate_args=False` to turn off "
+                "validation.",
+                stacklevel=3,
+            )
+            return
+        for name, constraint in sets.items():
+            is_lazy = isinstance(inspect.getattr_static(type(self), name, None), lazy_property)
+            if constraints.is_dependent(constraint) or (is_lazy and name not in vars(self)):
+                continue
+            value = getattr(self, name)
+            if not _holds(constraint, value):
+                raise ValueError(
+                    f"Expected parameter {name} ({type(value).__name__} of shape "
+                    f"{tuple(value.shape)}) of distribution {self!r} to satisfy the constraint "
+                    f"{constraint!r}, but found invalid values:\n{value}"
+                )
+
+    @property
+    def batch_shape(self) -> Size:
+        """Extents of the parameters."""
+        return self._batch_shape
+
+    @property
+    def event_shape(self) -> Size:
+        """Extents of one value."""
+        return self._event_shape
+
+    @property
+    def arg_constraints(self) -> Mapping[str, Constraint]:
+        """Sets of the parameters by name."""
+        raise NotImplementedError
+
+    @property
+    def support(self) -> Any:
+        """The set of the values."""
+        raise NotImplementedError
+
+    @property
+    def mean(self) -> Any:
+        """The mean."""
+        raise NotImplementedError
+
+    @property
+    def mode(self) -> Any:
+        """The most probable value."""
+        raise NotImplementedError(f"{type(self)} does not implement mode")
+
+    @property
+    def variance(self) -> Any:
+        """The variance."""
+        raise NotImplementedError
+
+    @property
+    def stddev(self) -> Any:
+        """The standard deviation."""
+        return self.variance.sqrt()
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        raise NotImplementedError
+
+    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+        """Random values without derivative; ``sample_shape`` comes first in their shape."""
+        with no_grad():
+            return self.rsample(sample_shape)
+
+    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+        """Random values that are differentiable in the parameters."""
+        raise NotImplementedError
+
+    def sample_n(self, n: int) -> Any:
+        """``n`` random values; deprecated."""
+        warnings.warn(
+            "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.sample((n,))
+
+    def log_prob(self, value: Tensor) -> Any:
+        """The logarithm of the density, or of the probability, at values."""
+        raise NotImplementedError
+
+    def cdf(self, value: Tensor) -> Any:
+        """The probability of at most a value."""
+        raise NotImplementedError
+
+    def icdf(self, value: Tensor) -> Any:
+        """The value of a given cumulative probability."""
+        raise NotImplementedError
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """All values, along a new first axis.
+
+        Args:
+          expand: whether the other axes are those of ``batch_shape``, or of extent 1.
+        """
+        raise NotImplementedError
+
+    def entropy(self) -> Any:
+        """Shannon's entropy, in nats."""
+        raise NotImplementedError
+
+    def perplexity(self) -> Any:
+        """The exponential of the entropy."""
+        return self.entropy().exp()
+
+    def _extended_shape(self, sample_shape: Shape = EMPTY) -> Size:
+        return Size((*sample_shape, *self._batch_shape, *self._event_shape))
+
+    def _validate_sample(self, value: Tensor) -> None:
+        """Check values.
+
+        Raises:
+          ValueError: they are of the wrong type or shape, or not in the support.
+        """
+        if not isinstance(value, Tensor):
+            raise ValueError("The value argument to log_prob must be a Tensor")
+        shape, event = tuple(value.shape), tuple(self._event_shape)
+        if shape[len(shape) - len(event) :] != event:
+            raise ValueError(
+                "The right-most size of value must match event_shape: "
+                f"{Size(shape)} vs {self._event_shape}."
+            )
+        expected = self._batch_shape + self._event_shape
+        if any(i != j and 1 not in (i, j) for i, j in zip(shape[::-1], expected[::-1])):  # noqa: B905  # the shorter one counts
+            raise ValueError(
+                f"Value is not broadcastable with batch_shape+event_shape: {Size(shape)} vs "
+                f"{Size(expected)}."
+            )
+        try:
+            support = self.support
+        except NotImplementedError:
+            warnings.warn(
+                f"{type(self)} does not define `support` to enable sample validation. Please "
+                "initialize the distribution with `validate_args=False` to turn off validation.",
+                stacklevel=3,
+            )
+            return
+        if not _holds(support, value):
+            raise ValueError(
+                f"Expected value argument ({type(value).__name__} of shape {shape}) to be within "
+                f"the support ({support!r}) of the distribution {self!r}, but found invalid "
+                f"values:\n{value}"
+            )
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """An empty distribution of the class, for ``expand``."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]  # of the class
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
+                "method must also define a custom .expand() method."
+            )
+        return type(self).__new__(type(self))
+
+    def __repr__(self) -> str:
+        given = {name: vars(self)[name] for name in self.arg_constraints if name in vars(self)}
+        texts = [
+            f"{name}: {_number(value) if value.numel() == 1 else Size(value.shape)}"
+            for name, value in given.items()
+        ]
+        return f"{type(self).__name__}({', '.join(texts)})"
+
+
+def _number(value: Tensor) -> object:
+    array = known(value)
+    return value if array is None else array.reshape(()).item() if array.ndim == 0 else value
+
+
+def _holds(constraint: Constraint, value: Any) -> bool:
+    """Whether values lie in a set; those that are not known, in ``vmap``, are not checked."""
+    with no_grad():
+        found = known(constraint.check(value))
+    return found is None or bool(found.all())
+
+
+class ExponentialFamily(Distribution):
+    """A distribution with natural parameters, from which its entropy follows.
+
+    A subclass gives ``_natural_params``, ``_log_normalizer(*params)`` and
+    ``_mean_carrier_measure``, or its own ``entropy``.
+    """
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Tensor) -> Any:
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self) -> Any:
+        raise NotImplementedError
+
+    def entropy(self) -> Any:
+        """By the gradient of the logarithm of the normaliser (Bregman's divergence)."""
+        result = -self._mean_carrier_measure
+        with enable_grad():
+            params = [p.detach().requires_grad_() for p in self._natural_params]
+            log_normalizer = self._log_normalizer(*params)
+            gradients = gradient_of(log_normalizer.sum(), params, create_graph=True)
+        result = result + log_normalizer
+        for param, gradient in zip(params, gradients, strict=True):
+            term: Any = param * gradient
+            result = result - term.reshape(*self._batch_shape, -1).sum(-1)
+        return result
+
+
+class FamilyWords(TypedDict, total=False):
+    """The words of a class statement. Formulas are functions of the attributes they name."""
+
+    parameters: Mapping[str, Any]
+    """Arguments of the constructor and their sets: a constraint, or a function of the object."""
+    defaults: Mapping[str, float]
+    """Defaults of arguments."""
+    support: Any
+    """The set of the values: a constraint, or a function of the object."""
+    log_prob: Callable[..., Any]
+    """Formula of a value."""
+    cdf: Callable[..., Any]
+    """Formula of a value."""
+    icdf: Callable[..., Any]
+    """Formula of a probability."""
+    sample: Callable[..., Any]
+    """From a shape and attributes, tensors, to random values."""
+    rsample: Callable[..., Any]
+    """Likewise, where they are differentiable."""
+    mean: Any
+    """Formula, or the name of an attribute."""
+    mode: Any
+    """Likewise."""
+    variance: Any
+    """Likewise."""
+    entropy: Callable[..., Any]
+    """Formula."""
+
+
+class Family(Distribution):
+    """Distributions of single numbers whose parameters have one shape.
+
+    Example:
+      >>> from functrans import numpy as fnp
+      >>> import functrans.compat.torch as torch
+      >>> class Triangle(
+      ...     Family,
+      ...     parameters={"height": constraints.positive},
+      ...     support=lambda self: constraints.interval(0.0, 2.0 / self.height),
+      ...     log_prob=lambda x, height: fnp.log(height - x * height**2 / 2),
+      ...     mean=lambda height: 2 / (3 * height),
+      ... ):
+      ...     pass
+      >>> Triangle(1.0).log_prob(torch.tensor(1.0)), Triangle(height=2.0).mean
+      (tensor(-0.6931), tensor(0.3333))
+    """
+
+    _names: tuple[str, ...] = ()
+    _defaults: Mapping[str, float] = {}
+
+    def __init_subclass__(cls, **words: Unpack[FamilyWords]) -> None:
+        """The methods that the words stand for."""
+        super().__init_subclass__()
+        given: dict[str, Any] = dict(words)
+        parameters = given.pop("parameters", None)
+        if parameters is not None:
+            cls._names = tuple(parameters)
+            cls._defaults = given.pop("defaults", {})
+            cls.arg_constraints = _sets(parameters)  # type: ignore[method-assign]  # a table, or a property
+        if "support" in given:
+            support = given.pop("support")
+            if inspect.isfunction(support):
+                support = constraints.dependent_property(support, is_discrete=False, event_dim=0)
+            cls.support = support  # type: ignore[method-assign]  # a set, or a property
+        for name, word in given.items():
+            method: Any
+            if name in ("mean", "mode", "variance"):
+                method = property(_attribute(name, word))
+            elif name in ("sample", "rsample"):
+                method = _sampler(name, word)
+                cls.has_rsample = name == "rsample"
+            else:
+                method = _method(name, word)
+            setattr(cls, name, method)
+
+    def __init__(
+        self, *args: Value | bool | None, validate_args: bool | None = None, **kwargs: Value
+    ) -> None:
+        names = self._names
+        if len(args) == len(names) + 1:
+            validate_args = args[-1]  # type: ignore[assignment]  # the last argument
+            args = args[:-1]
+        values: dict[str, Any] = {
+            **self._defaults,
+            **dict(zip(names, args, strict=False)),
+            **kwargs,
+        }
+        if (
+            len(args) > len(names)
+            or values.keys() != set(names)
+            or kwargs.keys() & set(names[: len(args)])
+        ):
+            raise TypeError(
+                f"{type(self).__name__}() takes the arguments {', '.join(names)} and "
+                f"validate_args, got {len(args)} by position and {sorted(kwargs)} by name"
+            )
+        tensors = broadcast_all(*[values[name] for name in names])
+        self._set(dict(zip(names, tensors, strict=True)), validate_args)
+
+    def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
+        """Keep parameters of one shape, and check them."""
+        vars(self).update(parameters)
+        shape = next(iter(parameters.values())).shape
+        Distribution.__init__(self, shape, EMPTY, validate_args)
+
+    def _given(self) -> Sequence[str]:
+        """Names of the parameters that are kept."""
+        return self._names
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        new = self._get_checked_instance(_constructed(self), _instance)
+        parameters = {name: getattr(self, name).expand(*batch_shape) for name in self._given()}
+        new._set(parameters, False)
+        new._validate_args = self._validate_args
+        return new
+
+
+def _constructed(self: Family) -> type:
+    """The class of the library whose constructor an object should have."""
+    return next(c for c in type(self).__mro__ if c.__module__.startswith(_PACKAGE))
+
+
+def _sets(parameters: Mapping[str, Any]) -> Any:
+    """A table of constraints, a property where one depends on the object."""
+    if not any(inspect.isfunction(value) for value in parameters.values()):
+        return dict(parameters)
+
+    def arg_constraints(self: Any) -> dict[str, Constraint]:
+        return {k: v(self) if inspect.isfunction(v) else v for k, v in parameters.items()}
+
+    return constraints.dependent_property(arg_constraints)
+
+
+def _read(formula: Callable[..., Any], skip: int) -> list[str]:
+    return list(inspect.signature(formula).parameters)[skip:]
+
+
+def _attribute(name: str, word: Any) -> Callable[[Any], Any]:
+    if isinstance(word, str):
+        return lambda self: getattr(self, word)
+    names = _read(word, 0)
+
+    def attribute(self: Any) -> Any:
+        return composite(name.title(), word, *[getattr(self, each) for each in names])
+
+    attribute.__doc__ = f"The {name}."
+    return attribute
+
+
+def _method(name: str, word: Any) -> Callable[..., Any]:
+    takes_value = name != "entropy"
+    names = _read(word, int(takes_value))
+    label = name.title().replace("_", "")
+
+    def entropy(self: Any) -> Any:
+        return composite(label, word, *[getattr(self, each) for each in names])
+
+    def method(self: Any, value: Any) -> Any:
+        if self._validate_args and name != "icdf":
+            self._validate_sample(value)
+        operands = [getattr(self, each) for each in names]
+        return composite(label, word, value_beside(value, operands), *operands)
+
+    found: Any = method if takes_value else entropy
+    found.__name__ = name
+    found.__qualname__ = name
+    found.__doc__ = getattr(Distribution, name).__doc__
+    return found
+
+
+def value_beside(value: Any, operands: Sequence[Any]) -> Any:
+    """A value of the dtype that an operation with parameters has."""
+    if not isinstance(value, Tensor):
+        return value
+    dtype = result_dtype(value, *operands)
+    return value if dtype == value.dtype else to_dtype(value, dtype)
+
+
+def _sampler(name: str, word: Any) -> Callable[..., Any]:
+    names = _read(word, 1)
+
+    def draw(self: Any, sample_shape: Shape = EMPTY) -> Any:
+        shape = self._extended_shape(sample_shape)
+        return word(shape, *[getattr(self, each) for each in names])
+
+    def sample(self: Any, sample_shape: Shape = EMPTY) -> Any:
+        with no_grad():
+            return draw(self, sample_shape)
+
+    found = draw if name == "rsample" else sample
+    found.__name__ = found.__qualname__ = name
+    found.__doc__ = getattr(Distribution, name).__doc__
+    return found

@@ -1,0 +1,455 @@
+"""Distributions that are transforms of others, a row for each.
+
+Here: their classes, which are families and transformed distributions. Not here: these two
+(``distribution``, ``composed``).
+
+Layer: ``compat``. Source: Johnson, Kotz and Balakrishnan, Continuous Univariate Distributions
+(1994); Jones, Kumaraswamy's distribution, Statistical Methodology 6 (2009).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.distributions import constraints
+from functrans.compat.torch.distributions.composed import TransformedDistribution
+from functrans.compat.torch.distributions.continuous import (
+    Cauchy,
+    Exponential,
+    Gamma,
+    Normal,
+    Uniform,
+)
+from functrans.compat.torch.distributions.discrete import (
+    ExpRelaxedCategorical,
+    LogitRelaxedBernoulli,
+)
+from functrans.compat.torch.distributions.distribution import EMPTY, Distribution, Family, Shape
+from functrans.compat.torch.distributions.transforms import (
+    AbsTransform,
+    AffineTransform,
+    ExpTransform,
+    PowerTransform,
+    SigmoidTransform,
+    StickBreakingTransform,
+    Transform,
+)
+from functrans.compat.torch.distributions.utils import Value
+from functrans.scipy import special as sp
+
+__all__ = [
+    "Gumbel", "HalfCauchy", "HalfNormal", "InverseGamma", "Kumaraswamy", "LogNormal",
+    "LogisticNormal", "Pareto", "RelaxedBernoulli", "RelaxedOneHotCategorical", "Weibull",
+]  # fmt: skip
+
+_LOCATION = {"loc": constraints.real, "scale": constraints.positive}
+
+
+class TransformedFamily(TransformedDistribution, Family):
+    """A family of transformed distributions.
+
+    A subclass says of which distribution and transforms it is made, by its parameters, and has the
+    words of a family.
+    """
+
+    __init__ = Family.__init__
+
+    def _made_of(self) -> tuple[Distribution, list[Transform]]:
+        raise NotImplementedError
+
+    def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
+        vars(self).update(parameters)
+        if validate_args is not False and self._validate_args:
+            shape = next(iter(parameters.values())).shape
+            Distribution.__init__(self, shape, EMPTY, validate_args)  # before they are used
+        base, transforms = self._made_of()
+        TransformedDistribution.__init__(self, base, transforms, False)
+        if validate_args is None:
+            del self._validate_args
+        else:
+            self._validate_args = validate_args
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        new = self._get_checked_instance(type(self), _instance)
+        parameters = {name: getattr(self, name) for name in self._names}
+        axes = len(self._batch_shape)
+        new._set(
+            {name: p.expand(*batch_shape, *p.shape[axes:]) for name, p in parameters.items()}, False
+        )
+        new._validate_args = self._validate_args
+        return new
+
+
+Made = tuple[Distribution, list[Transform]]
+
+
+class LogNormal(
+    TransformedFamily,
+    parameters=_LOCATION,
+    support=constraints.positive,
+    mean=lambda loc, scale: fnp.exp(loc + scale**2 / 2),
+    mode=lambda loc, scale: fnp.exp(loc - scale**2),
+    variance=lambda loc, scale: fnp.expm1(scale**2) * fnp.exp(2 * loc + scale**2),
+    entropy=lambda loc, scale: 0.5 + 0.5 * math.log(2 * math.pi) + fnp.log(scale) + loc,
+):
+    """Exponentials of normal variables.
+
+    Example:
+      >>> LogNormal(0.0, 1.0).mode
+      tensor(0.3679)
+    """
+
+    loc: Tensor
+    scale: Tensor
+
+    def _made_of(self) -> Made:
+        return Normal(self.loc, self.scale, validate_args=False), [ExpTransform()]
+
+
+class _Half(TransformedFamily):
+    """Absolute values of a symmetric distribution."""
+
+    def log_prob(self, value: Tensor) -> Any:
+        """The logarithm of the density; it is 0 below 0."""
+        if self._validate_args:
+            self._validate_sample(value)
+        found: Any = self.base_dist.log_prob(value) + math.log(2)
+        return fnp.where(value >= 0, found, -math.inf)
+
+    def cdf(self, value: Tensor) -> Any:
+        """The probability of at most a value."""
+        if self._validate_args:
+            self._validate_sample(value)
+        return 2 * self.base_dist.cdf(value) - 1
+
+    def icdf(self, value: Tensor) -> Any:
+        """The value of a given cumulative probability."""
+        return self.base_dist.icdf((value + 1) / 2)
+
+    def entropy(self) -> Any:
+        """Shannon's entropy, in nats."""
+        return self.base_dist.entropy() - math.log(2)
+
+
+class HalfNormal(
+    _Half,
+    parameters={"scale": constraints.positive},
+    support=constraints.nonnegative,
+    mean=lambda scale: scale * math.sqrt(2 / math.pi),
+    mode=lambda scale: fnp.zeros(scale.shape, scale.dtype),
+    variance=lambda scale: scale**2 * (1 - 2 / math.pi),
+):
+    """Absolute values of normal variables.
+
+    Example:
+      >>> HalfNormal(1.0).mean
+      tensor(0.7979)
+    """
+
+    scale: Tensor
+
+    def _made_of(self) -> Made:
+        return Normal(0, self.scale, validate_args=False), [AbsTransform()]
+
+
+class HalfCauchy(
+    _Half,
+    parameters={"scale": constraints.positive},
+    support=constraints.nonnegative,
+    mean=lambda scale: fnp.full(scale.shape, np.inf, scale.dtype),
+    mode=lambda scale: fnp.zeros(scale.shape, scale.dtype),
+    variance=lambda scale: fnp.full(scale.shape, np.inf, scale.dtype),
+):
+    """Absolute values of Cauchy variables.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> HalfCauchy(1.0).cdf(torch.tensor(1.0))
+      tensor(0.5)
+    """
+
+    scale: Tensor
+
+    def _made_of(self) -> Made:
+        return Cauchy(0, self.scale, validate_args=False), [AbsTransform()]
+
+
+class Gumbel(
+    TransformedFamily,
+    parameters=_LOCATION,
+    support=constraints.real,
+    log_prob=lambda x, loc, scale: (loc - x) / scale - fnp.exp((loc - x) / scale) - fnp.log(scale),
+    mean=lambda loc, scale: loc + scale * np.euler_gamma,
+    mode="loc",
+    variance=lambda scale: (math.pi**2 / 6) * scale**2,
+    entropy=lambda scale: fnp.log(scale) + (1 + np.euler_gamma),
+):
+    """Largest values.
+
+    Example:
+      >>> Gumbel(0.0, 1.0).mean
+      tensor(0.5772)
+    """
+
+    loc: Tensor
+    scale: Tensor
+
+    stddev = property(lambda self: (math.pi / math.sqrt(6)) * self.scale)
+
+    def _made_of(self) -> Made:
+        info, scale = np.finfo(self.loc.dtype), self.scale
+        low = scale.detach() * 0 + float(info.tiny)
+        base = Uniform(low, 1 - float(info.eps), validate_args=False)
+        return base, [
+            ExpTransform().inv,
+            AffineTransform(0, -scale.new_ones(scale.shape)),
+            ExpTransform().inv,
+            AffineTransform(self.loc, -scale),
+        ]
+
+
+def _weibull_variance(scale: Any, concentration: Any) -> Any:
+    k = 1 / concentration
+    return scale**2 * (fnp.exp(sp.gammaln(1 + 2 * k)) - fnp.exp(2 * sp.gammaln(1 + k)))
+
+
+class Weibull(
+    TransformedFamily,
+    parameters={"scale": constraints.positive, "concentration": constraints.positive},
+    support=constraints.positive,
+    mean=lambda scale, concentration: scale * fnp.exp(sp.gammaln(1 + 1 / concentration)),
+    mode=lambda scale, concentration: (
+        scale * ((concentration - 1) / concentration) ** (1 / concentration)
+    ),
+    variance=_weibull_variance,
+    entropy=lambda scale, concentration: (
+        np.euler_gamma * (1 - 1 / concentration) + fnp.log(scale / concentration) + 1
+    ),
+):
+    """Powers of exponential variables.
+
+    Example:
+      >>> Weibull(1.0, 1.0).mean
+      tensor(1.)
+    """
+
+    scale: Tensor
+    concentration: Tensor
+
+    def _made_of(self) -> Made:
+        rate = self.scale.new_ones(self.scale.shape)
+        power = PowerTransform(1 / self.concentration)
+        base = Exponential(rate, validate_args=False)
+        return base, [power, AffineTransform(0, self.scale)]
+
+    concentration_reciprocal = property(lambda self: 1 / self.concentration)
+
+
+def _pareto_mean(scale: Any, alpha: Any) -> Any:
+    a = fnp.maximum(alpha, 1.0)
+    return a * scale / (a - 1)
+
+
+def _pareto_variance(scale: Any, alpha: Any) -> Any:
+    a = fnp.maximum(alpha, 2.0)
+    return scale**2 * a / ((a - 1) ** 2 * (a - 2))
+
+
+class Pareto(
+    TransformedFamily,
+    parameters={"scale": constraints.positive, "alpha": constraints.positive},
+    support=lambda self: constraints.greater_than_eq(self.scale),
+    mean=_pareto_mean,
+    mode="scale",
+    variance=_pareto_variance,
+    entropy=lambda scale, alpha: fnp.log(scale / alpha) + (1 + 1 / alpha),
+):
+    """Numbers from ``scale`` on, of which a power of exponent ``-alpha`` is uniform.
+
+    Example:
+      >>> Pareto(1.0, 2.0).mean
+      tensor(2.)
+    """
+
+    scale: Tensor
+    alpha: Tensor
+
+    def _made_of(self) -> Made:
+        base = Exponential(self.alpha, validate_args=False)
+        return base, [ExpTransform(), AffineTransform(0, self.scale)]
+
+
+def _kumaraswamy_moment(a: Any, b: Any, n: int) -> Any:
+    """``b * B(1 + n / a, b)``."""
+    first = 1 + n / a
+    return fnp.exp(fnp.log(b) + sp.gammaln(first) + sp.gammaln(b) - sp.gammaln(first + b))
+
+
+def _kumaraswamy_mode(concentration1: Any, concentration0: Any) -> Any:
+    a, b = concentration1, concentration0
+    is_inside = (a >= 1) & (b >= 1) & (a * b > 1)
+    share = (a - 1) / fnp.where(is_inside, a * b - 1, 1.0)
+    return fnp.where(is_inside, fnp.where(is_inside, share, 1.0) ** (1 / a), np.nan)
+
+
+def _kumaraswamy_variance(concentration1: Any, concentration0: Any) -> Any:
+    mean = _kumaraswamy_moment(concentration1, concentration0, 1)
+    return _kumaraswamy_moment(concentration1, concentration0, 2) - mean**2
+
+
+def _kumaraswamy_entropy(concentration1: Any, concentration0: Any) -> Any:
+    a, b = concentration1, concentration0
+    harmonic = sp.digamma(b + 1) + np.euler_gamma
+    return (1 - 1 / b) + (1 - 1 / a) * harmonic - fnp.log(a) - fnp.log(b)
+
+
+class Kumaraswamy(
+    TransformedFamily,
+    parameters={"concentration1": constraints.positive, "concentration0": constraints.positive},
+    support=constraints.unit_interval,
+    mean=lambda concentration1, concentration0: _kumaraswamy_moment(
+        concentration1, concentration0, 1
+    ),
+    mode=_kumaraswamy_mode,
+    variance=_kumaraswamy_variance,
+    entropy=_kumaraswamy_entropy,
+):
+    """Numbers in [0, 1] of which ``1 - x**a`` is a power of a uniform number.
+
+    Example:
+      >>> Kumaraswamy(1.0, 3.0).mean
+      tensor(0.25)
+    """
+
+    concentration1: Tensor
+    concentration0: Tensor
+
+    def _made_of(self) -> Made:
+        zero = self.concentration0.detach() * 0
+        return Uniform(zero, zero + 1, validate_args=False), [
+            PowerTransform(1 / self.concentration0),
+            AffineTransform(1.0, -1.0),
+            PowerTransform(1 / self.concentration1),
+        ]
+
+
+def _inverse_gamma_mean(concentration: Any, rate: Any) -> Any:
+    return fnp.where(concentration > 1, rate / (concentration - 1), np.inf)
+
+
+def _inverse_gamma_variance(concentration: Any, rate: Any) -> Any:
+    a = concentration
+    return fnp.where(a > 2, rate**2 / ((a - 1) ** 2 * (a - 2)), np.inf)
+
+
+def _inverse_gamma_entropy(concentration: Any, rate: Any) -> Any:
+    a = concentration
+    return a + fnp.log(rate) + sp.gammaln(a) - (1 + a) * sp.digamma(a)
+
+
+class InverseGamma(
+    TransformedFamily,
+    parameters={"concentration": constraints.positive, "rate": constraints.positive},
+    support=constraints.positive,
+    mean=_inverse_gamma_mean,
+    mode=lambda concentration, rate: rate / (concentration + 1),
+    variance=_inverse_gamma_variance,
+    entropy=_inverse_gamma_entropy,
+):
+    """Reciprocals of gamma variables.
+
+    Example:
+      >>> InverseGamma(3.0, 2.0).mean
+      tensor(1.)
+    """
+
+    concentration: Tensor
+    rate: Tensor
+
+    def _made_of(self) -> Made:
+        base = Gamma(self.concentration, self.rate, validate_args=False)
+        return base, [PowerTransform(-self.rate.new_ones(()))]
+
+
+class LogisticNormal(TransformedFamily, parameters=_LOCATION, support=constraints.simplex):
+    """Probabilities that are broken from a stick by normal variables.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> LogisticNormal(torch.zeros(2), 1.0).event_shape
+      torch.Size([3])
+    """
+
+    loc: Tensor
+    scale: Tensor
+
+    def _made_of(self) -> Made:
+        base = Normal(self.loc, self.scale, validate_args=False)
+        return base if self.loc.shape else base.expand((1,)), [StickBreakingTransform()]
+
+
+class _Relaxed(TransformedDistribution):
+    """A distribution of choices that are not made sharply."""
+
+    temperature = property(lambda self: self.base_dist.temperature)
+    probs = property(lambda self: self.base_dist.probs)
+    logits = property(lambda self: self.base_dist.logits)
+
+    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        new = self._get_checked_instance(type(self), _instance)
+        return super().expand(batch_shape, new)
+
+
+class RelaxedBernoulli(_Relaxed):
+    """Numbers in [0, 1], the closer to its ends the lower ``temperature`` is.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> RelaxedBernoulli(torch.tensor(1.0), 0.5).log_prob(torch.tensor(0.5)).exp()
+      tensor(1.)
+    """
+
+    arg_constraints: Any = LogitRelaxedBernoulli.arg_constraints
+    support: Any = constraints.unit_interval
+    has_rsample: Any = True
+
+    def __init__(
+        self,
+        temperature: Value,
+        probs: Value | None = None,
+        logits: Value | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = LogitRelaxedBernoulli(temperature, probs, logits)
+        super().__init__(base, SigmoidTransform(), validate_args)
+
+
+class RelaxedOneHotCategorical(_Relaxed):
+    """Probabilities, the closer to a choice the lower ``temperature`` is.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> RelaxedOneHotCategorical(torch.tensor(1.0), torch.tensor([1.0, 1.0])).event_shape
+      torch.Size([2])
+    """
+
+    arg_constraints: Any = ExpRelaxedCategorical.arg_constraints
+    support: Any = constraints.simplex
+    has_rsample: Any = True
+
+    def __init__(
+        self,
+        temperature: Value,
+        probs: Tensor | None = None,
+        logits: Tensor | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
+        super().__init__(base, ExpTransform(), validate_args)

@@ -1,0 +1,843 @@
+"""Invertible functions with known Jacobians (``torch.distributions.transforms``).
+
+Here: ``Transform``; those of single numbers, made of the words of a class statement; those of
+vectors, matrices and parts. Not here: ``CumulativeDistributionTransform`` (``composed``), which
+transform leads to which set (``constraint_registry``).
+
+Layer: ``compat``. Source: Stan Reference Manual, Constraint transforms, for stick breaking and
+Cholesky factors of correlations; PyTorch's documentation, for the behaviour.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+
+from functrans import numpy as fnp
+from functrans.autograd.methods.linear_algebra import LINALG
+from functrans.autograd.sizes import Size
+from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.distributions import constraints
+from functrans.compat.torch.distributions.constraints import Bound, Constraint
+from functrans.compat.torch.distributions.utils import (
+    broadcast_all,
+    log_softmax,
+    sum_rightmost,
+    tril_matrix_to_vec,
+    vec_to_tril_matrix,
+)
+from functrans.scipy import special as sp
+
+__all__ = [
+    "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
+    "ExpTransform", "IndependentTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform",
+    "PowerTransform", "ReshapeTransform", "SigmoidTransform", "SoftmaxTransform",
+    "SoftplusTransform", "StackTransform", "StickBreakingTransform", "TanhTransform", "Transform",
+    "identity_transform",
+]  # fmt: skip
+
+Shape = Sequence[int]
+
+
+class TransformWords(TypedDict, total=False):
+    """The words of the class statement of a transform."""
+
+    domain: Constraint
+    codomain: Constraint
+    call: Callable[..., Any]
+    """``x -> y``."""
+    inverse: Callable[..., Any]
+    """``y -> x``."""
+    log_slope: Callable[..., Any]
+    """``(x, y) -> log |dy/dx|``; with it the transform is bijective."""
+    shapes: tuple[Callable[[Any], Any], Callable[[Any], Any]]
+    """From the shape of ``x`` to that of ``y``, and back."""
+
+
+class Transform:
+    """A function of tensors, its inverse, and the logarithm of its Jacobian.
+
+    Args:
+      cache_size: 1 to remember the last argument and its result.
+
+    Raises:
+      ValueError: another size.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> exp = ExpTransform()
+      >>> exp.inv(exp(torch.tensor([1.0])))
+      tensor([1.])
+    """
+
+    bijective: Any = False
+    domain: Any
+    codomain: Any
+
+    def __init_subclass__(cls, **words: Unpack[TransformWords]) -> None:
+        """The methods of a statement with words."""
+        super().__init_subclass__()
+        if "call" not in words:
+            return
+        given: dict[str, Any] = dict(words)
+        shapes = given.pop("shapes", None)
+        names = {"call": "_call", "inverse": "_inverse", "log_slope": "log_abs_det_jacobian"}
+        for word, value in given.items():
+            setattr(cls, names.get(word, word), staticmethod(value) if word in names else value)
+        cls.bijective = "log_slope" in words
+        if shapes:
+            cls.forward_shape, cls.inverse_shape = map(staticmethod, shapes)  # type: ignore[method-assign]  # of the words
+
+    def __init__(self, cache_size: int = 0) -> None:
+        if cache_size not in (0, 1):
+            raise ValueError("cache_size must be 0 or 1")
+        self._cache_size = cache_size
+        self._inv: Transform | None = None
+        self._cached_x_y: tuple[Any, Any] = (None, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is remembered."""
+        return {**vars(self), "_inv": None, "_cached_x_y": (None, None)}
+
+    @property
+    def event_dim(self) -> int:
+        """How many of the last axes make one value.
+
+        Raises:
+          ValueError: the transform changes that.
+        """
+        dim: int = self.domain.event_dim
+        if dim != self.codomain.event_dim:
+            raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
+        return dim
+
+    @property
+    def sign(self) -> Any:
+        """1 or -1: whether it increases or decreases.
+
+        Raises:
+          NotImplementedError: it is no function of single numbers.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no sign")
+
+    @property
+    def inv(self) -> Transform:
+        """The inverse, a transform."""
+        if self._inv is None:
+            self._inv = _InverseTransform(self)
+        return self._inv
+
+    def _again(self, cache_size: int) -> Transform:
+        """The same transform with another cache."""
+        if type(self).__init__ is not Transform.__init__:
+            raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
+        return type(self)(cache_size=cache_size)
+
+    def with_cache(self, cache_size: int = 1) -> Transform:
+        """The transform with a cache of that size."""
+        return self if self._cache_size == cache_size else self._again(cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        without_settings = type(self).__init__ is Transform.__init__
+        return self is other or (without_settings and type(self) is type(other))
+
+    __hash__ = None  # type: ignore[assignment]  # as in torch
+
+    def __call__(self, x: Tensor) -> Any:
+        """The value at ``x``."""
+        if not self._cache_size:
+            return self._call(x)
+        last, y = self._cached_x_y
+        if x is not last:
+            y = self._call(x)
+            self._cached_x_y = x, y
+        return y
+
+    def _inv_call(self, y: Tensor) -> Any:
+        if not self._cache_size:
+            return self._inverse(y)
+        x, last = self._cached_x_y
+        if y is not last:
+            x = self._inverse(y)
+            self._cached_x_y = x, y
+        return x
+
+    def _call(self, x: Tensor) -> Any:
+        raise NotImplementedError
+
+    def _inverse(self, y: Tensor) -> Any:
+        raise NotImplementedError
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+        """The logarithm of the absolute value of the Jacobian's determinant."""
+        raise NotImplementedError
+
+    def forward_shape(self, shape: Shape) -> Any:
+        """The shape of the value from that of the argument."""
+        return shape
+
+    def inverse_shape(self, shape: Shape) -> Any:
+        """The shape of the argument from that of the value."""
+        return shape
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class _InverseTransform(Transform):
+    """The inverse of a transform."""
+
+    def __init__(self, transform: Transform) -> None:
+        super().__init__(transform._cache_size)
+        self._inv: Transform = transform
+
+    domain = property(lambda self: self._inv.codomain)
+    codomain = property(lambda self: self._inv.domain)
+    bijective = property(lambda self: self._inv.bijective)
+    sign: Any = property(lambda self: self._inv.sign)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self)
+
+    def _again(self, cache_size: int) -> Transform:
+        return self._inv.with_cache(cache_size).inv
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _InverseTransform) and self._inv == other._inv
+
+    def __call__(self, x: Tensor) -> Any:
+        return self._inv._inv_call(x)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+        """The logarithm of the absolute value of the slope."""
+        return -self._inv.log_abs_det_jacobian(y, x)
+
+    def forward_shape(self, shape: Shape) -> Any:
+        """The shape of the value from that of the argument."""
+        return self._inv.inverse_shape(shape)
+
+    def inverse_shape(self, shape: Shape) -> Any:
+        """The shape of the argument from that of the value."""
+        return self._inv.forward_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._inv!r})"
+
+
+# single numbers ----------------------------------------------------------------------------------
+
+
+def _limits(x: Tensor) -> tuple[float, float]:
+    info = np.finfo(x.dtype)
+    return float(info.tiny), 1.0 - float(info.eps)
+
+
+def _softplus(x: Any) -> Any:
+    return sp.softplus(x)
+
+
+def _logit(y: Tensor) -> Any:
+    y = y.clamp(*_limits(y))
+    return y.log() - (-y).log1p()
+
+
+class ExpTransform(
+    Transform,
+    domain=constraints.real,
+    codomain=constraints.positive,
+    call=lambda x: x.exp(),
+    inverse=lambda y: y.log(),
+    log_slope=lambda x, y: x,
+):
+    """``y = exp(x)``."""
+
+    sign: Any = 1
+
+
+class SigmoidTransform(
+    Transform,
+    domain=constraints.real,
+    codomain=constraints.unit_interval,
+    call=lambda x: x.sigmoid().clamp(*_limits(x)),
+    inverse=_logit,
+    log_slope=lambda x, y: -_softplus(-x) - _softplus(x),
+):
+    """``y = 1 / (1 + exp(-x))``."""
+
+    sign: Any = 1
+
+
+class SoftplusTransform(
+    Transform,
+    domain=constraints.real,
+    codomain=constraints.positive,
+    call=_softplus,
+    inverse=lambda y: (-y).expm1().neg().log() + y,
+    log_slope=lambda x, y: -_softplus(-x),
+):
+    """``y = log(1 + exp(x))``."""
+
+    sign: Any = 1
+
+
+class TanhTransform(
+    Transform,
+    domain=constraints.real,
+    codomain=constraints.interval(-1.0, 1.0),
+    call=lambda x: x.tanh(),
+    inverse=lambda y: y.atanh(),
+    log_slope=lambda x, y: 2.0 * (math.log(2.0) - x - _softplus(-2.0 * x)),
+):
+    """``y = tanh(x)``."""
+
+    sign: Any = 1
+
+
+class AbsTransform(
+    Transform,
+    domain=constraints.real,
+    codomain=constraints.positive,
+    call=lambda x: x.abs(),
+    inverse=lambda y: y,
+):
+    """``y = abs(x)``, which is not bijective."""
+
+
+def _extents(*values: object) -> list[Any]:
+    return [getattr(value, "shape", ()) for value in values]
+
+
+class PowerTransform(Transform):
+    """``y = x ** exponent``."""
+
+    domain = codomain = constraints.positive
+    bijective = True
+
+    def __init__(self, exponent: Bound, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        (self.exponent,) = broadcast_all(exponent)
+
+    sign: Any = property(lambda self: self.exponent.sign())
+
+    def _again(self, cache_size: int) -> Transform:
+        return PowerTransform(self.exponent, cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
+
+    def _call(self, x: Tensor) -> Any:
+        return x**self.exponent
+
+    def _inverse(self, y: Tensor) -> Any:
+        return y ** (1 / self.exponent)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+        """The logarithm of the absolute value of the slope."""
+        return (self.exponent * y / x).abs().log()
+
+    def forward_shape(self, shape: Shape) -> Any:
+        """The shape of the value from that of the argument."""
+        return Size(np.broadcast_shapes(shape, self.exponent.shape))
+
+    inverse_shape = forward_shape
+
+
+class AffineTransform(Transform):
+    """``y = loc + scale * x``; the last ``event_dim`` axes make one value."""
+
+    bijective = True
+
+    def __init__(self, loc: Bound, scale: Bound, event_dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.loc, self.scale, self._event_dim = loc, scale, event_dim
+
+    event_dim = property(lambda self: self._event_dim)
+    domain = codomain = property(
+        lambda self: (
+            constraints.independent(constraints.real, self.event_dim)
+            if self.event_dim
+            else constraints.real
+        )
+    )
+
+    def _again(self, cache_size: int) -> Transform:
+        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AffineTransform) and all(
+            bool(np.all(np.asarray(fnp.equal(mine, its))))
+            for mine, its in ((self.loc, other.loc), (self.scale, other.scale))
+        )
+
+    @property
+    def sign(self) -> Any:
+        """That of ``scale``."""
+        scale = self.scale
+        return scale.sign() if isinstance(scale, Tensor) else (scale > 0) - (scale < 0)
+
+    def _call(self, x: Tensor) -> Any:
+        return self.loc + self.scale * x
+
+    def _inverse(self, y: Tensor) -> Any:
+        return (y - self.loc) / self.scale
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+        """The logarithm of the absolute value of the slope."""
+        if isinstance(self.scale, Tensor):
+            slope = self.scale.abs().log().expand(*x.shape)
+        else:
+            slope = x.new_full(x.shape, math.log(abs(self.scale)))
+        return sum_rightmost(slope, self.event_dim)
+
+    def forward_shape(self, shape: Shape) -> Any:
+        """The shape of the value from that of the argument."""
+        return Size(np.broadcast_shapes(shape, *_extents(self.loc, self.scale)))
+
+    inverse_shape = forward_shape
+
+
+# vectors and matrices ----------------------------------------------------------------------------
+
+
+def _with_axes(count: int, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A change of a shape that must have so many axes."""
+
+    def changed(shape: Any) -> Any:
+        if len(shape) < count:
+            raise ValueError("Too few dimensions on input")
+        return Size(change(tuple(shape)))
+
+    return changed
+
+
+def _padded(x: Any, before: int, after: int) -> Any:
+    """Ones before or after the elements of the last axis."""
+    ones = x.new_ones((*x.shape[:-1], 1))
+    return fnp.concatenate([ones] * before + [x] + [ones] * after, axis=-1)
+
+
+class SoftmaxTransform(
+    Transform,
+    domain=constraints.real_vector,
+    codomain=constraints.simplex,
+    call=lambda x: log_softmax(x).exp(),
+    inverse=lambda y: y.log(),
+    shapes=(_with_axes(1, lambda s: s), _with_axes(1, lambda s: s)),
+):
+    """Probabilities in proportion to ``exp(x)``, which is not bijective."""
+
+
+def _odds(n: int, like: Any) -> Any:
+    """Logarithms of how many parts are left, ``n, ..., 1``."""
+    return np.log(np.arange(n, 0, -1)).astype(like.dtype)
+
+
+def _stick(x: Any) -> Any:
+    z = (x - _odds(x.shape[-1], x)).sigmoid().clamp(*_limits(x))
+    return _padded(z, 0, 1) * _padded((1 - z).cumprod(-1), 1, 0)
+
+
+def _unstick(y: Any) -> Any:
+    parts = y[..., :-1]
+    rest = (1 - parts.cumsum(-1)).clamp(float(np.finfo(y.dtype).tiny))
+    return parts.log() - rest.log() + _odds(parts.shape[-1], y)
+
+
+def _stick_slope(x: Any, y: Any) -> Any:
+    x = x - _odds(x.shape[-1], x)
+    return (-x - _softplus(-x) + y[..., :-1].log()).sum(-1)
+
+
+class StickBreakingTransform(
+    Transform,
+    domain=constraints.real_vector,
+    codomain=constraints.simplex,
+    call=_stick,
+    inverse=_unstick,
+    log_slope=_stick_slope,
+    shapes=(
+        _with_axes(1, lambda s: (*s[:-1], s[-1] + 1)),
+        _with_axes(1, lambda s: (*s[:-1], s[-1] - 1)),
+    ),
+):
+    """Probabilities of which each takes a share, the sigmoid of a number, of what is left."""
+
+
+def _triangle(shape: tuple[int, ...]) -> tuple[int, ...]:
+    n = round((0.25 + 2 * shape[-1]) ** 0.5 + 0.5)
+    if n * (n - 1) // 2 != shape[-1]:
+        raise ValueError("Input is not a flattened lower-diagonal number")
+    return (*shape[:-1], n, n)
+
+
+def _flat_triangle(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if shape[-2] != shape[-1]:
+        raise ValueError("Input is not square")
+    return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
+
+
+def _correlation(x: Any) -> Any:
+    eps = float(np.finfo(x.dtype).eps)
+    r = vec_to_tril_matrix(x.tanh().clamp(-1 + eps, 1 - eps), diag=-1)
+    rest = (1 - r * r).sqrt().cumprod(-1)[..., :-1]
+    return (r + np.eye(r.shape[-1], dtype=r.dtype)) * _padded(rest, 1, 0)
+
+
+def _uncorrelation(y: Any) -> Any:
+    rest = _padded((1 - (y * y).cumsum(-1))[..., :-1], 1, 0)
+    t = tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(rest, -1).sqrt()
+    return (t.log1p() - (-t).log1p()) / 2
+
+
+def _correlation_slope(x: Any, y: Any) -> Any:
+    rest = tril_matrix_to_vec(1 - (y * y).cumsum(-1), -2)
+    return 0.5 * rest.log().sum(-1) - 2 * (x + _softplus(-2 * x) - math.log(2)).sum(-1)
+
+
+class CorrCholeskyTransform(
+    Transform,
+    domain=constraints.real_vector,
+    codomain=constraints.corr_cholesky,
+    call=_correlation,
+    inverse=_uncorrelation,
+    log_slope=_correlation_slope,
+    shapes=(_with_axes(1, _triangle), _with_axes(2, _flat_triangle)),
+):
+    """Cholesky factors of correlation matrices, from ``n * (n - 1) / 2`` numbers."""
+
+
+def _cholesky_of(x: Any) -> Any:
+    return x.tril(-1) + x.diagonal(0, -2, -1).exp().diag_embed()
+
+
+def _from_cholesky(y: Any) -> Any:
+    return y.tril(-1) + y.diagonal(0, -2, -1).log().diag_embed()
+
+
+def _definite(x: Any) -> Any:
+    factor = _cholesky_of(x)
+    return factor @ factor.mT
+
+
+class LowerCholeskyTransform(
+    Transform,
+    domain=constraints.independent(constraints.real, 2),
+    codomain=constraints.lower_cholesky,
+    call=_cholesky_of,
+    inverse=_from_cholesky,
+):
+    """Lower triangles, of whose diagonals the exponentials are taken."""
+
+
+class PositiveDefiniteTransform(
+    Transform,
+    domain=constraints.independent(constraints.real, 2),
+    codomain=constraints.positive_definite,
+    call=_definite,
+    inverse=lambda y: _from_cholesky(LINALG["cholesky"](y)),
+):
+    """Positive definite matrices, by their Cholesky factors."""
+
+
+class ReshapeTransform(Transform):
+    """Another shape of the last axes."""
+
+    bijective = True
+
+    def __init__(self, in_shape: Shape, out_shape: Shape, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
+        if self.in_shape.numel() != self.out_shape.numel():
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+
+    domain = property(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
+    codomain = property(lambda self: constraints.independent(constraints.real, len(self.out_shape)))
+
+    def _again(self, cache_size: int) -> Transform:
+        return ReshapeTransform(self.in_shape, self.out_shape, cache_size)
+
+    def _call(self, x: Tensor) -> Any:
+        return x.reshape(*x.shape[: len(x.shape) - len(self.in_shape)], *self.out_shape)
+
+    def _inverse(self, y: Tensor) -> Any:
+        return y.reshape(*y.shape[: len(y.shape) - len(self.out_shape)], *self.in_shape)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+        """The logarithm of the absolute value of the slope."""
+        return x.new_zeros(x.shape[: len(x.shape) - len(self.in_shape)])
+
+    def forward_shape(self, shape: Shape) -> Any:
+        """The shape of the value from that of the argument."""
+        return _exchanged(shape, self.in_shape, self.out_shape)
+
+    def inverse_shape(self, shape: Shape) -> Any:
+        """The shape of the argument from that of the value."""
+        return _exchanged(shape, self.out_shape, self.in_shape)
+
+
+def _exchanged(shape: Shape, old: Shape, new: Shape) -> Size:
+    """A shape with other last extents."""
+    if len(shape) < len(old):
+        raise ValueError("Too few dimensions on input")
+    cut = len(shape) - len(old)
+    if tuple(shape[cut:]) != tuple(old):
+        raise ValueError(f"Shape mismatch: expected {Size(shape[cut:])} but got {Size(old)}")
+    return Size((*shape[:cut], *new))
+
+
+# made of others ----------------------------------------------------------------------------------
+
+
+def _lifted(constraint: Any, event_dim: int) -> Any:
+    """A set of values with more axes."""
+    missing = event_dim - constraint.event_dim
+    return constraints.independent(constraint, missing) if missing else constraint
+
+
+class ComposeTransform(Transform):
+    """Transforms one after another.
+
+    Example:
+      >>> import functrans.compat.torch as torch
+      >>> ComposeTransform([AffineTransform(1.0, 2.0), ExpTransform()]).inv(torch.tensor([1.0]))
+      tensor([-0.5])
+    """
+
+    def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.parts = [part.with_cache(cache_size) for part in parts] if cache_size else list(parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ComposeTransform) and self.parts == other.parts
+
+    @property
+    def domain(self) -> Any:
+        """That of the first one, with all axes that one of them needs."""
+        if not self.parts:
+            return constraints.real
+        dim = self.parts[-1].codomain.event_dim
+        for part in reversed(self.parts):
+            dim = max(dim + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
+        return _lifted(self.parts[0].domain, dim)
+
+    @property
+    def codomain(self) -> Any:
+        """That of the last one, with all axes that one of them needs."""
+        if not self.parts:
+            return constraints.real
+        dim = self.parts[0].domain.event_dim
+        for part in self.parts:
+            change = part.codomain.event_dim - part.domain.event_dim
+            dim = max(dim + change, part.codomain.event_dim)
+        return _lifted(self.parts[-1].codomain, dim)
+
+    bijective = property(lambda self: all(part.bijective for part in self.parts))
+    sign: Any = property(
+        lambda self: functools.reduce(operator.mul, [p.sign for p in self.parts], 1)
+    )
+
+    @property
+    def inv(self) -> Transform:
+        """The inverses in the other order."""
+        if self._inv is None:
+            self._inv = ComposeTransform([part.inv for part in reversed(self.parts)])
+            self._inv._inv = self
+        return self._inv
+
+    def _again(self, cache_size: int) -> Transform:
+        return ComposeTransform(self.parts, cache_size)
+
+    def __call__(self, x: Tensor) -> Any:
+        """The value at ``x``."""
+        for part in self.parts:
+            x = part(x)
+        return x
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+        """The sum of the parts' logarithms."""
+        if not self.parts:
+            return x.new_zeros(x.shape)
+        total: Any = 0
+        dim = self.domain.event_dim
+        for part in self.parts:
+            value = y if part is self.parts[-1] else part(x)
+            slope = part.log_abs_det_jacobian(x, value)
+            total = total + sum_rightmost(slope, dim - part.domain.event_dim)
+            dim += part.codomain.event_dim - part.domain.event_dim
+            x = value
+        return total
+
+    def forward_shape(self, shape: Shape) -> Any:
+        """The shape of the value from that of the argument."""
+        return functools.reduce(lambda s, part: part.forward_shape(s), self.parts, shape)
+
+    def inverse_shape(self, shape: Shape) -> Any:
+        """The shape of the argument from that of the value."""
+        return functools.reduce(lambda s, part: part.inverse_shape(s), self.parts[::-1], shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(\n    " + ",\n    ".join(map(repr, self.parts)) + "\n)"
+
+
+identity_transform = ComposeTransform([])
+
+
+class IndependentTransform(Transform):
+    """A transform of which further axes make one value."""
+
+    def __init__(
+        self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0
+    ) -> None:
+        super().__init__(cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)
+        self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
+
+    def _again(self, cache_size: int) -> Transform:
+        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
+
+    def _further(self, constraint: Constraint) -> Constraint:
+        return constraints.independent(constraint, self.reinterpreted_batch_ndims)
+
+    domain = property(lambda self: self._further(self.base_transform.domain))
+    codomain = property(lambda self: self._further(self.base_transform.codomain))
+    bijective = property(lambda self: self.base_transform.bijective)
+    sign: Any = property(lambda self: self.base_transform.sign)
+
+    def _call(self, x: Tensor) -> Any:
+        if len(x.shape) < self.domain.event_dim:
+            raise ValueError("Too few dimensions on input")
+        return self.base_transform(x)
+
+    def _inverse(self, y: Tensor) -> Any:
+        if len(y.shape) < self.codomain.event_dim:
+            raise ValueError("Too few dimensions on input")
+        return self.base_transform.inv(y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+        """The sum over those axes."""
+        slope = self.base_transform.log_abs_det_jacobian(x, y)
+        return sum_rightmost(slope, self.reinterpreted_batch_ndims)
+
+    def forward_shape(self, shape: Shape) -> Any:
+        """The shape of the value from that of the argument."""
+        return self.base_transform.forward_shape(shape)
+
+    def inverse_shape(self, shape: Shape) -> Any:
+        """The shape of the argument from that of the value."""
+        return self.base_transform.inverse_shape(shape)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
+
+
+class _Parts(Transform):
+    """A transform for each part along an axis."""
+
+    def __init__(self, tseq: Sequence[Transform], dim: int, cache_size: int) -> None:
+        if not all(isinstance(t, Transform) for t in tseq):
+            raise AssertionError("All elements of tseq must be Transform instances")
+        super().__init__(cache_size)
+        self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
+        self.dim = dim
+
+    bijective = property(lambda self: all(t.bijective for t in self.transforms))
+
+    def _split(self, x: Any, extent: int) -> Any:
+        if not -len(x.shape) <= self.dim < len(x.shape) or x.shape[self.dim] != extent:
+            raise AssertionError(
+                f"axis {self.dim} of {tuple(x.shape)} must have the extent {extent} of the "
+                "transforms together"
+            )
+        return (
+            x.split(self.lengths, self.dim)
+            if isinstance(self, CatTransform)
+            else x.unbind(self.dim)
+        )
+
+
+class CatTransform(_Parts):
+    """A transform for each of several parts of an axis."""
+
+    def __init__(
+        self,
+        tseq: Sequence[Transform],
+        dim: int = 0,
+        lengths: Sequence[int] | None = None,
+        cache_size: int = 0,
+    ) -> None:
+        super().__init__(tseq, dim, cache_size)
+        self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
+        if len(self.lengths) != len(self.transforms):
+            raise AssertionError(
+                f"lengths ({len(self.lengths)}) must match transforms ({len(self.transforms)})"
+            )
+
+    event_dim = property(lambda self: max(t.event_dim for t in self.transforms))
+    length = property(lambda self: sum(self.lengths))
+    domain = property(lambda self: self._sets("domain"))
+    codomain = property(lambda self: self._sets("codomain"))
+
+    def _sets(self, which: str) -> Constraint:
+        return constraints.cat([getattr(t, which) for t in self.transforms], self.dim, self.lengths)
+
+    def _again(self, cache_size: int) -> Transform:
+        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
+
+    def _each(self, functions: Sequence[Any], *values: Tensor) -> list[Any]:
+        parts = [self._split(value, self.length) for value in values]
+        return [f(*row) for f, *row in zip(functions, *parts, strict=True)]
+
+    def _call(self, x: Tensor) -> Any:
+        return fnp.concatenate(self._each(self.transforms, x), axis=self.dim)
+
+    def _inverse(self, y: Tensor) -> Any:
+        return fnp.concatenate(self._each([t.inv for t in self.transforms], y), axis=self.dim)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+        """Those of the parts, or their sum where the axis is one of an event."""
+        slopes = [
+            sum_rightmost(slope, self.event_dim - t.event_dim)
+            for t, slope in zip(
+                self.transforms,
+                self._each([t.log_abs_det_jacobian for t in self.transforms], x, y),
+                strict=True,
+            )
+        ]
+        dim = (self.dim - len(x.shape) if self.dim >= 0 else self.dim) + self.event_dim
+        return fnp.concatenate(slopes, axis=dim) if dim < 0 else sum(slopes)
+
+
+class StackTransform(_Parts):
+    """A transform for each element of an axis."""
+
+    def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
+        super().__init__(tseq, dim, cache_size)
+
+    domain = property(lambda self: self._sets("domain"))
+    codomain = property(lambda self: self._sets("codomain"))
+
+    def _sets(self, which: str) -> Constraint:
+        return constraints.stack([getattr(t, which) for t in self.transforms], self.dim)
+
+    def _again(self, cache_size: int) -> Transform:
+        return StackTransform(self.transforms, self.dim, cache_size)
+
+    def _each(self, functions: Sequence[Any], *values: Tensor) -> Any:
+        parts = [self._split(value, len(self.transforms)) for value in values]
+        rows = [f(*row) for f, *row in zip(functions, *parts, strict=True)]
+        return fnp.stack(rows, axis=self.dim)
+
+    def _call(self, x: Tensor) -> Any:
+        return self._each(self.transforms, x)
+
+    def _inverse(self, y: Tensor) -> Any:
+        return self._each([t.inv for t in self.transforms], y)
+
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+        """Those of the elements."""
+        return self._each([t.log_abs_det_jacobian for t in self.transforms], x, y)
