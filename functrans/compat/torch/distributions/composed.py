@@ -80,7 +80,7 @@ class Independent(Distribution):
         support, count = self.base_dist.support, self.reinterpreted_batch_ndims
         return constraints.independent(support, count) if count else support
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(Independent, _instance)
         inner = self.event_shape[: self.reinterpreted_batch_ndims]
@@ -89,23 +89,23 @@ class Independent(Distribution):
         new._validate_args = self._validate_args
         return new
 
-    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values."""
         return self.base_dist.sample(sample_shape)
 
-    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values that are differentiable in the parameters."""
         return self.base_dist.rsample(sample_shape)
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The sum over those axes."""
         return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The sum over those axes."""
         return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values, where no axis was taken.
 
         Raises:
@@ -185,7 +185,7 @@ class TransformedDistribution(Distribution):
         missing = len(self.event_shape) - support.event_dim
         return constraints.independent(support, missing) if missing > 0 else support
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(TransformedDistribution, _instance)
         shape: Any = Size((*batch_shape, *self.event_shape))
@@ -197,19 +197,19 @@ class TransformedDistribution(Distribution):
         new._validate_args = self._validate_args
         return new
 
-    def _forward(self, x: Any) -> Any:
+    def _forward(self, x: Any) -> Tensor:
         return functools.reduce(lambda value, transform: transform(value), self.transforms, x)
 
-    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values."""
         with no_grad():
             return self._forward(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values that are differentiable in the parameters."""
         return self._forward(self.base_dist.rsample(sample_shape))
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """That of the argument of the transforms, less the logarithm of their Jacobian."""
         if self._validate_args:
             self._validate_sample(value)
@@ -231,7 +231,7 @@ class TransformedDistribution(Distribution):
             return probability
         return sign * (probability - 0.5) + 0.5
 
-    def cdf(self, value: Tensor) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """The probability of at most a value."""
         x: Any = value
         for transform in reversed(self.transforms):
@@ -240,7 +240,7 @@ class TransformedDistribution(Distribution):
             self.base_dist._validate_sample(x)
         return self._upwards(self.base_dist.cdf(x))
 
-    def icdf(self, value: Tensor) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """The value of a given cumulative probability."""
         return self._forward(self.base_dist.icdf(self._upwards(value)))
 
@@ -271,7 +271,7 @@ class CumulativeDistributionTransform(Transform):
     def _again(self, cache_size: int) -> Transform:
         return CumulativeDistributionTransform(self.distribution, cache_size)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The logarithm of the density."""
         return self.distribution.log_prob(x)
 
@@ -334,7 +334,7 @@ class MixtureSameFamily(Distribution):
         """That of the components."""
         return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(MixtureSameFamily, _instance)
         count = self.component_distribution.batch_shape[-1]
@@ -344,7 +344,7 @@ class MixtureSameFamily(Distribution):
         new._validate_args = self._validate_args
         return new
 
-    def _weighted(self, values: Any) -> Any:
+    def _weighted(self, values: Any) -> Tensor:
         """The mean over the components."""
         dim = len(self.event_shape)
         weights = self.mixture_distribution.probs
@@ -352,33 +352,33 @@ class MixtureSameFamily(Distribution):
         return (weights * values).sum(-1 - dim)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """The mean."""
         return self._weighted(self.component_distribution.mean)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """The mean of the variances and the variance of the means."""
         parts = self.component_distribution
         centre = self.mean.unsqueeze(-1 - len(self.event_shape))
         return self._weighted(parts.variance) + self._weighted((parts.mean - centre) ** 2)
 
-    def _spread(self, value: Tensor) -> Any:
+    def _spread(self, value: Tensor) -> Tensor:
         return value.unsqueeze(-1 - len(self.event_shape))
 
-    def cdf(self, x: Tensor) -> Any:
+    def cdf(self, x: Tensor) -> Tensor:
         """The probability of at most a value."""
         found = self.component_distribution.cdf(self._spread(x))
         return (found * self.mixture_distribution.probs).sum(-1)
 
-    def log_prob(self, x: Tensor) -> Any:
+    def log_prob(self, x: Tensor) -> Tensor:
         """The logarithm of the density at values."""
         if self._validate_args:
             self._validate_sample(x)
         found = self.component_distribution.log_prob(self._spread(x))
         return (found + log_softmax(self.mixture_distribution.logits)).logsumexp(-1)
 
-    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values."""
         with no_grad():
             chosen = self.mixture_distribution.expand(self.batch_shape).sample(sample_shape)

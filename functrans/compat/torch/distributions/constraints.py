@@ -137,7 +137,7 @@ def _is_one_hot(value: Any) -> Any:
 
 def _has_factor(value: Any) -> Any:
     factor, info = LINALG["cholesky_ex"](value)
-    return (info == 0) & _every(factor.diagonal(0, -2, -1) > 0)
+    return (info == 0) & _every(factor.isfinite(), 2)
 
 
 _Boolean = _kind("_Boolean", lambda x: (x == 0) | (x == 1), is_discrete=True)

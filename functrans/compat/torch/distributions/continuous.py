@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
+from functrans.autograd.composites import composite
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions import constraints
 from functrans.compat.torch.distributions.distribution import ExponentialFamily, Family, Shape
@@ -27,6 +28,7 @@ from functrans.compat.torch.distributions.sampling import (
     standard_gamma,
     uniform,
 )
+from functrans.core.values import Array
 from functrans.scipy import special as sp
 
 __all__ = [
@@ -38,7 +40,7 @@ _LOCATION = {"loc": constraints.real, "scale": constraints.positive}
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
-def _full(x: Any, value: float) -> Any:
+def _full(x: Array, value: float) -> Array:
     return fnp.full(x.shape, value, x.dtype)
 
 
@@ -72,13 +74,13 @@ class Normal(
     stddev = property(lambda self: self.scale)
 
 
-def _draw_laplace(shape: Shape, loc: Tensor, scale: Tensor) -> Any:
+def _draw_laplace(shape: Shape, loc: Tensor, scale: Tensor) -> Tensor:
     eps = float(np.finfo(loc.dtype).eps)
     u = uniform(shape, loc) * (2 - eps) + (eps - 1)
     return loc - scale * u.sign() * (-u.abs()).log1p()
 
 
-def _laplace_cdf(x: Any, loc: Any, scale: Any) -> Any:
+def _laplace_cdf(x: Array, loc: Array, scale: Array) -> Array:
     return 0.5 - 0.5 * fnp.sign(x - loc) * fnp.expm1(-fnp.abs(x - loc) / scale)
 
 
@@ -108,7 +110,7 @@ class Laplace(
     stddev = property(lambda self: math.sqrt(2) * self.scale)
 
 
-def _draw_cauchy(shape: Shape, loc: Tensor, scale: Tensor) -> Any:
+def _draw_cauchy(shape: Shape, loc: Tensor, scale: Tensor) -> Tensor:
     noise = numbers(lambda rng, size: rng.standard_cauchy(size), shape, loc.dtype)
     return loc + noise * scale
 
@@ -140,27 +142,27 @@ class Cauchy(
     scale: Tensor
 
 
-def _student_t_log_prob(x: Any, df: Any, loc: Any, scale: Any) -> Any:
+def _student_t_log_prob(x: Array, df: Array, loc: Array, scale: Array) -> Array:
     half = 0.5 * df
     norm = 0.5 * fnp.log(df * math.pi) + sp.gammaln(half) - sp.gammaln(0.5 * (df + 1))
     y = (x - loc) / scale
     return -0.5 * (df + 1) * fnp.log1p(y**2 / df) - norm - fnp.log(scale)
 
 
-def _student_t_variance(df: Any, scale: Any) -> Any:
+def _student_t_variance(df: Array, scale: Array) -> Array:
     finite = df > 2
     above = scale**2 * df / (fnp.where(finite, df, 3.0) - 2)
     return fnp.where(finite, above, fnp.where(df > 1, _full(df, np.inf), np.nan))
 
 
-def _student_t_entropy(df: Any, scale: Any) -> Any:
+def _student_t_entropy(df: Array, scale: Array) -> Array:
     half, more = 0.5 * df, 0.5 * (df + 1)
     log_beta = sp.gammaln(half) + math.lgamma(0.5) - sp.gammaln(more)
     slope = more * (sp.digamma(more) - sp.digamma(half))
     return fnp.log(scale) + slope + 0.5 * fnp.log(df) + log_beta
 
 
-def _draw_student_t(shape: Shape, df: Tensor, loc: Tensor, scale: Tensor) -> Any:
+def _draw_student_t(shape: Shape, df: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
     square = 2 * standard_gamma(shape, 0.5 * df) / df
     return loc + scale * normal(shape, loc) * square.rsqrt()
 
@@ -189,7 +191,7 @@ class StudentT(
     scale: Tensor
 
 
-def _uniform_log_prob(x: Any, low: Any, high: Any) -> Any:
+def _uniform_log_prob(x: Array, low: Array, high: Array) -> Array:
     is_inside = (low <= x) & (x < high)
     return fnp.log(fnp.astype(is_inside, low.dtype)) - fnp.log(high - low)
 
@@ -249,12 +251,12 @@ class Exponential(
     stddev = property(lambda self: 1 / self.rate)
 
 
-def _gamma_log_prob(x: Any, concentration: Any, rate: Any) -> Any:
+def _gamma_log_prob(x: Array, concentration: Array, rate: Array) -> Array:
     power = sp.xlogy(concentration, rate) + sp.xlogy(concentration - 1, x)
     return power - rate * x - sp.gammaln(concentration)
 
 
-def _gamma_entropy(concentration: Any, rate: Any) -> Any:
+def _gamma_entropy(concentration: Array, rate: Array) -> Array:
     a = concentration
     return a - fnp.log(rate) + sp.gammaln(a) + (1 - a) * sp.digamma(a)
 
@@ -299,23 +301,23 @@ class Chi2(Gamma, parameters={"df": constraints.positive}):
         super()._set(parameters, validate_args)
 
 
-def _fisher_log_prob(x: Any, df1: Any, df2: Any) -> Any:
+def _fisher_log_prob(x: Array, df1: Array, df2: Array) -> Array:
     a, b = df1 * 0.5, df2 * 0.5
     ratio = df1 / df2
     norm = sp.gammaln(a + b) - sp.gammaln(a) - sp.gammaln(b)
     return norm + a * fnp.log(ratio) + (a - 1) * fnp.log(x) - (a + b) * fnp.log1p(ratio * x)
 
 
-def _fisher_variance(df1: Any, df2: Any) -> Any:
+def _fisher_variance(df1: Array, df2: Array) -> Array:
     d = fnp.where(df2 > 4, df2, np.nan)
     return 2 * d**2 * (df1 + d - 2) / (df1 * (d - 2) ** 2 * (d - 4))
 
 
-def _fisher_mode(df1: Any, df2: Any) -> Any:
+def _fisher_mode(df1: Array, df2: Array) -> Array:
     return fnp.where(df1 > 2, (df1 - 2) / df1 * df2 / (df2 + 2), np.nan)
 
 
-def _draw_fisher(shape: Shape, df1: Tensor, df2: Tensor) -> Any:
+def _draw_fisher(shape: Shape, df1: Tensor, df2: Tensor) -> Tensor:
     above, below = (standard_gamma(shape, df * 0.5) * 2 / df for df in (df1, df2))
     return above / below.clamp(float(np.finfo(df1.dtype).tiny))
 
@@ -341,20 +343,20 @@ class FisherSnedecor(
     df2: Tensor
 
 
-def _beta_log_prob(x: Any, concentration1: Any, concentration0: Any) -> Any:
+def _beta_log_prob(x: Array, concentration1: Array, concentration0: Array) -> Array:
     a, b = concentration1, concentration0
     norm = sp.gammaln(a + b) - sp.gammaln(a) - sp.gammaln(b)
     return sp.xlogy(a - 1, x) + sp.xlogy(b - 1, 1 - x) + norm
 
 
-def _beta_entropy(concentration1: Any, concentration0: Any) -> Any:
+def _beta_entropy(concentration1: Array, concentration0: Array) -> Array:
     a, b = concentration1, concentration0
     log_beta = sp.gammaln(a) + sp.gammaln(b) - sp.gammaln(a + b)
     slopes = (a - 1) * sp.digamma(a) + (b - 1) * sp.digamma(b)
     return log_beta - slopes + (a + b - 2) * sp.digamma(a + b)
 
 
-def _beta_mode(concentration1: Any, concentration0: Any) -> Any:
+def _beta_mode(concentration1: Array, concentration0: Array) -> Array:
     """Between the ends; at the end with the smaller parameter where both are below 1."""
     a, b = fnp.maximum(concentration1 - 1, 0.0), fnp.maximum(concentration0 - 1, 0.0)
     is_low = (concentration1 < 1) & (concentration0 < 1)
@@ -362,12 +364,12 @@ def _beta_mode(concentration1: Any, concentration0: Any) -> Any:
     return fnp.where(is_low, is_first, a / fnp.where(is_low, 1.0, a + b))
 
 
-def _beta_variance(concentration1: Any, concentration0: Any) -> Any:
+def _beta_variance(concentration1: Array, concentration0: Array) -> Array:
     total = concentration1 + concentration0
     return concentration1 * concentration0 / (total**2 * (total + 1))
 
 
-def _draw_beta(shape: Shape, concentration1: Tensor, concentration0: Tensor) -> Any:
+def _draw_beta(shape: Shape, concentration1: Tensor, concentration0: Tensor) -> Tensor:
     both = fnp.stack([concentration1, concentration0], axis=-1)
     return dirichlet((*shape, 2), both)[..., 0]
 
@@ -404,13 +406,13 @@ def _safe(concentration: Any) -> tuple[Any, Any]:
     return is_zero, fnp.where(is_zero, 1.0, concentration)
 
 
-def _pareto_log_survival(x: Any, loc: Any, scale: Any, concentration: Any) -> Any:
+def _pareto_log_survival(x: Array, loc: Array, scale: Array, concentration: Array) -> Array:
     z = (x - loc) / scale
     is_zero, k = _safe(concentration)
     return fnp.where(is_zero, -z, -fnp.log1p(k * z) / k)
 
 
-def _pareto_log_prob(x: Any, loc: Any, scale: Any, concentration: Any) -> Any:
+def _pareto_log_prob(x: Array, loc: Array, scale: Array, concentration: Array) -> Array:
     z = (x - loc) / scale
     is_zero, k = _safe(concentration)
     power = 1 / k + 1
@@ -419,25 +421,25 @@ def _pareto_log_prob(x: Any, loc: Any, scale: Any, concentration: Any) -> Any:
     )
 
 
-def _pareto_icdf(p: Any, loc: Any, scale: Any, concentration: Any) -> Any:
+def _pareto_icdf(p: Array, loc: Array, scale: Array, concentration: Array) -> Array:
     is_zero, k = _safe(concentration)
     log_q = fnp.log1p(-p)
     return fnp.where(is_zero, loc - scale * log_q, loc + scale / k * fnp.expm1(-k * log_q))
 
 
-def _pareto_mean(loc: Any, scale: Any, concentration: Any) -> Any:
+def _pareto_mean(loc: Array, scale: Array, concentration: Array) -> Array:
     is_finite = concentration < 1
     k = fnp.where(is_finite, concentration, 0.5)
     return fnp.where(is_finite, loc + scale / (1 - k), np.nan)
 
 
-def _pareto_variance(scale: Any, concentration: Any) -> Any:
+def _pareto_variance(scale: Array, concentration: Array) -> Array:
     is_finite = concentration < 0.5
     k = fnp.where(is_finite, concentration, 0.25)
     return fnp.where(is_finite, scale**2 / ((1 - k) ** 2 * (1 - 2 * k)), np.nan)
 
 
-def _pareto_support(self: Any) -> Any:
+def _pareto_support(self: GeneralizedPareto) -> Any:
     is_bounded = self.concentration < 0
     upper = fnp.where(is_bounded, self.loc - self.scale / self.concentration, np.inf)
     return constraints.interval(self.loc, upper)
@@ -471,18 +473,19 @@ class GeneralizedPareto(
     scale: Tensor
     concentration: Tensor
 
-    def log_survival_function(self, value: Tensor) -> Any:
+    def log_survival_function(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of more than a value."""
         if self._validate_args:
             self._validate_sample(value)
-        return _pareto_log_survival(value, self.loc, self.scale, self.concentration)
+        operands = (self.loc, self.scale, self.concentration)
+        return composite("LogSurvival", _pareto_log_survival, value, *operands)
 
-    def log_cdf(self, value: Tensor) -> Any:
+    def log_cdf(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of at most a value."""
         return (-self.log_survival_function(value).exp()).log1p()
 
 
-def _draw_von_mises(shape: Shape, loc: Tensor, concentration: Tensor) -> Any:
+def _draw_von_mises(shape: Shape, loc: Tensor, concentration: Tensor) -> Tensor:
     def draw(rng: np.random.Generator, size: Any, mu: np.ndarray, kappa: np.ndarray) -> Any:
         return rng.vonmises(mu, kappa, size)
 

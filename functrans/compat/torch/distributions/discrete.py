@@ -11,10 +11,11 @@ concrete distribution (ICLR 2017).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
@@ -40,6 +41,7 @@ from functrans.compat.torch.distributions.utils import (
     probs_to_logits,
 )
 from functrans.compat.torch.functional_names import TORCH
+from functrans.core.values import Array
 from functrans.scipy import special as sp
 
 __all__ = [
@@ -49,11 +51,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _nan_like(x: Any) -> Any:
+def _nan_like(x: Array) -> Array:
     return fnp.full(x.shape, np.nan, x.dtype)
 
 
-def _draw_poisson(shape: Shape, rate: Tensor) -> Any:
+def _draw_poisson(shape: Shape, rate: Tensor) -> Tensor:
     return numbers(lambda rng, size, r: rng.poisson(r, size), shape, rate.dtype, rate)
 
 
@@ -102,23 +104,23 @@ class ByLogits(Family):
         return [name for name in ("total_count", "probs", "logits") if name in vars(self)]
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Log odds."""
         return probs_to_logits(self.probs, is_binary=True)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
         return logits_to_probs(self.logits, is_binary=True)
 
     param_shape = property(lambda self: Size(self._param.shape))
 
 
-def _binary_entropy(logits: Any, probs: Any) -> Any:
+def _binary_entropy(logits: Array, probs: Array) -> Array:
     return sp.softplus(logits) - probs * logits
 
 
-def _bernoulli_mode(probs: Any) -> Any:
+def _bernoulli_mode(probs: Array) -> Array:
     return fnp.where(probs == 0.5, np.nan, fnp.astype(probs > 0.5, probs.dtype))
 
 
@@ -147,22 +149,22 @@ class Bernoulli(
 
     has_enumerate_support = True
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """0 and 1, along a new first axis."""
         return _enumerated(2, self._batch_shape, self._param.dtype, expand)
 
 
-def _enumerated(count: int, batch_shape: Shape, dtype: Any, expand: bool) -> Any:
+def _enumerated(count: int, batch_shape: Shape, dtype: DTypeLike, expand: bool) -> Tensor:
     values: Any = TORCH.arange(count, dtype=dtype).reshape(-1, *(1,) * len(batch_shape))
     return values.expand(-1, *batch_shape) if expand else values
 
 
-def _draw_geometric(shape: Shape, probs: Tensor) -> Any:
+def _draw_geometric(shape: Shape, probs: Tensor) -> Tensor:
     tiny = float(np.finfo(probs.dtype).tiny)
     return (uniform(shape, probs).clamp(tiny).log() / (-probs).log1p()).floor()
 
 
-def _geometric_log_prob(x: Any, probs: Any) -> Any:
+def _geometric_log_prob(x: Array, probs: Array) -> Array:
     is_sure = (probs == 1) & (x == 0)
     return x * fnp.log1p(-fnp.where(is_sure, 0.0, probs)) + fnp.log(probs)
 
@@ -211,12 +213,12 @@ class _Counted(ByLogits):
         self._set({"total_count": count.to(value.dtype), name: value}, validate_args)
 
 
-def _binomial_log_prob(x: Any, total_count: Any, logits: Any) -> Any:
+def _binomial_log_prob(x: Array, total_count: Array, logits: Array) -> Array:
     choices = sp.gammaln(total_count + 1) - sp.gammaln(x + 1) - sp.gammaln(total_count - x + 1)
     return choices + x * logits - total_count * sp.softplus(logits)
 
 
-def _draw_binomial(shape: Shape, total_count: Tensor, probs: Tensor) -> Any:
+def _draw_binomial(shape: Shape, total_count: Tensor, probs: Tensor) -> Tensor:
     def draw(rng: np.random.Generator, size: Any, n: np.ndarray, p: np.ndarray) -> Any:
         return rng.binomial(n.astype(np.int64), p, size)
 
@@ -258,26 +260,26 @@ class Binomial(
             raise NotImplementedError(f"Inhomogeneous total count not supported by `{what}`.")
         return total
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """The sum over all values; the counts must be equal."""
         self._one_count("entropy")
         logs = self.log_prob(self.enumerate_support(False))
         return -(logs.exp() * logs).sum(0)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """The integers up to the count, along a new first axis."""
         count = 1 + self._one_count("enumerate_support")
         return _enumerated(count, self._batch_shape, self._param.dtype, expand)
 
 
-def _negative_binomial_log_prob(x: Any, total_count: Any, logits: Any) -> Any:
+def _negative_binomial_log_prob(x: Array, total_count: Array, logits: Array) -> Array:
     n = total_count
     both = fnp.where(n + x == 0, 1.0, n + x)
     norm = fnp.where(n + x == 0, 0.0, sp.gammaln(both) - sp.gammaln(fnp.where(n + x == 0, 1.0, n)))
     return norm - sp.gammaln(1 + x) - n * sp.softplus(logits) - x * sp.softplus(-logits)
 
 
-def _draw_negative_binomial(shape: Shape, total_count: Tensor, logits: Tensor) -> Any:
+def _draw_negative_binomial(shape: Shape, total_count: Tensor, logits: Tensor) -> Tensor:
     return _draw_poisson(shape, standard_gamma(shape, total_count) * logits.exp())
 
 
@@ -317,13 +319,19 @@ class NegativeBinomial(
 # relatives with real values ----------------------------------------------------------------------
 
 
-def _apart(probs: Any, low: Any, high: Any, of: Any, series: Any) -> Any:
+def _apart(
+    probs: Array,
+    low: Array,
+    high: Array,
+    of: Callable[[Array], Any],
+    series: Callable[[Array], Any],
+) -> Array:
     """A formula with a removable singularity at 1/2, and its series between two bounds."""
     is_apart = (probs <= low) | (probs > high)
     return fnp.where(is_apart, of(fnp.where(is_apart, probs, low)), series(probs - 0.5))
 
 
-def _continuous_log_norm(probs: Any, low: Any, high: Any) -> Any:
+def _continuous_log_norm(probs: Array, low: Array, high: Array) -> Array:
     """``log(2 atanh(1 - 2 p) / (1 - 2 p))``."""
     return _apart(
         probs,
@@ -334,7 +342,7 @@ def _continuous_log_norm(probs: Any, low: Any, high: Any) -> Any:
     )
 
 
-def _continuous_mean(probs: Any, _low: Any, _high: Any) -> Any:
+def _continuous_mean(probs: Array, _low: Array, _high: Array) -> Array:
     return _apart(
         probs,
         _low,
@@ -344,7 +352,7 @@ def _continuous_mean(probs: Any, _low: Any, _high: Any) -> Any:
     )
 
 
-def _continuous_variance(probs: Any, _low: Any, _high: Any) -> Any:
+def _continuous_variance(probs: Array, _low: Array, _high: Array) -> Array:
     return _apart(
         probs,
         _low,
@@ -354,7 +362,7 @@ def _continuous_variance(probs: Any, _low: Any, _high: Any) -> Any:
     )
 
 
-def _continuous_cdf(x: Any, probs: Any, _low: Any, _high: Any) -> Any:
+def _continuous_cdf(x: Array, probs: Array, _low: Array, _high: Array) -> Array:
     found = _apart(
         probs,
         _low,
@@ -365,7 +373,7 @@ def _continuous_cdf(x: Any, probs: Any, _low: Any, _high: Any) -> Any:
     return fnp.where(x <= 0, 0.0, fnp.where(x >= 1, 1.0, found))
 
 
-def _continuous_icdf(x: Any, probs: Any, _low: Any, _high: Any) -> Any:
+def _continuous_icdf(x: Array, probs: Array, _low: Array, _high: Array) -> Array:
     return _apart(
         probs,
         _low,
@@ -375,11 +383,11 @@ def _continuous_icdf(x: Any, probs: Any, _low: Any, _high: Any) -> Any:
     )
 
 
-def _continuous_log_prob(x: Any, logits: Any, probs: Any, _low: Any, _high: Any) -> Any:
+def _continuous_log_prob(x: Array, logits: Array, probs: Array, _low: Array, _high: Array) -> Array:
     return x * logits - sp.softplus(logits) + _continuous_log_norm(probs, _low, _high)
 
 
-def _continuous_entropy(probs: Any, _low: Any, _high: Any) -> Any:
+def _continuous_entropy(probs: Array, _low: Array, _high: Array) -> Array:
     mean = _continuous_mean(probs, _low, _high)
     log_fail = fnp.log1p(-probs)
     return mean * (log_fail - fnp.log(probs)) - _continuous_log_norm(probs, _low, _high) - log_fail
@@ -430,27 +438,27 @@ class ContinuousBernoulli(
             self.probs = self._param = clamp_probs(self.probs)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(ContinuousBernoulli, _instance)
         new._low, new._high = self._low, self._high
         return super().expand(batch_shape, new)
 
-    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values that are differentiable in the parameters."""
         return self.icdf(uniform(self._extended_shape(sample_shape), self.probs))
 
 
-def _draw_relaxed(shape: Shape, probs: Tensor, temperature: Any) -> Any:
+def _draw_relaxed(shape: Shape, probs: Tensor, temperature: Any) -> Tensor:
     u = clamp_probs(uniform(shape, probs))
     return (probs_to_logits(u, True) + probs_to_logits(probs.expand(*shape), True)) / temperature
 
 
-def _relaxed_log_prob(x: Any, logits: Any, temperature: Any) -> Any:
+def _relaxed_log_prob(x: Array, logits: Array, temperature: Array) -> Array:
     difference = logits - x * temperature
     return fnp.log(temperature) + difference - 2 * sp.softplus(difference)
 
@@ -480,7 +488,7 @@ class LogitRelaxedBernoulli(
         self.temperature = temperature
         super().__init__(probs, logits, validate_args)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
         new.temperature = self.temperature
@@ -490,7 +498,7 @@ class LogitRelaxedBernoulli(
 # choices -----------------------------------------------------------------------------------------
 
 
-def _draw_choice(shape: Shape, probs: Tensor) -> Any:
+def _draw_choice(shape: Shape, probs: Tensor) -> Tensor:
     def draw(rng: np.random.Generator, size: Any, p: np.ndarray) -> Any:
         total = p.astype(np.float64).cumsum(-1)
         return (rng.random(size)[..., None] * total[..., -1:] >= total).sum(-1)
@@ -545,7 +553,7 @@ class Categorical(
         self._num_events = self._param.shape[-1]
         Distribution.__init__(self, self._param.shape[:-1], EMPTY, validate_args)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(Categorical, _instance)
         shape = (*batch_shape, self._num_events)
@@ -559,24 +567,24 @@ class Categorical(
         return constraints.integer_interval(0, self._num_events - 1)
 
     @lazy_property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """Logarithms of the probabilities."""
         return probs_to_logits(self.probs)
 
     @lazy_property
-    def probs(self) -> Any:
+    def probs(self) -> Tensor:
         """Probabilities."""
         return logits_to_probs(self.logits)
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """NaN: places are no numbers."""
         return self.probs.new_full(self._batch_shape, math.nan)
 
     variance = mean
     mode = property(lambda self: self.probs.argmax(-1))
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of places."""
         if self._validate_args:
             self._validate_sample(value)
@@ -585,7 +593,7 @@ class Categorical(
         logits = self.logits.expand(*shape, self._num_events)
         return logits.gather(-1, index.expand(*shape, 1)).squeeze(-1)
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """The places, along a new first axis."""
         return _enumerated(self._num_events, self._batch_shape, np.int64, expand)
 
@@ -611,7 +619,7 @@ class _Choices(Distribution):
         if not self._categorical._validate_args:
             self._categorical._check_parameters()
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(type(self), _instance)
         vars(new).update(vars(self))
@@ -620,7 +628,7 @@ class _Choices(Distribution):
         return new
 
 
-def _one_hot(index: Any, count: int, like: Tensor) -> Any:
+def _one_hot(index: Tensor, count: int, like: Tensor) -> Tensor:
     return (index.unsqueeze(-1) == TORCH.arange(count)).to(like.dtype)
 
 
@@ -648,22 +656,22 @@ class OneHotCategorical(_Choices):
     mode = property(lambda self: _one_hot(self._categorical.mode, self.event_shape[0], self.probs))
     variance = property(lambda self: self.probs * (1 - self.probs))
 
-    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values."""
         found = self._categorical.sample(sample_shape)
         return _one_hot(found, self.event_shape[0], self._param)
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of values."""
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Shannon's entropy, in nats."""
         return self._categorical.entropy()
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """The rows of the unit matrix, along a new first axis."""
         n = self.event_shape[0]
         values: Any = TORCH.eye(n, dtype=self._param.dtype)
@@ -682,12 +690,12 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
 
     has_rsample = True
 
-    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values, with that derivative."""
         return self.sample(sample_shape) + (self.probs - self.probs.detach())
 
 
-def _multinomial_log_prob(x: Any, logits: Any) -> Any:
+def _multinomial_log_prob(x: Array, logits: Array) -> Array:
     is_free = (x == 0) & (logits == -np.inf)
     powers = fnp.where(is_free, 0.0, logits) * x
     counts = sp.gammaln(fnp.sum(x, axis=-1) + 1) - fnp.sum(sp.gammaln(x + 1), axis=-1)
@@ -723,7 +731,7 @@ class Multinomial(_Choices, Family, log_prob=_multinomial_log_prob):
     mean = property(lambda self: self.probs * self.total_count)
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
-    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values."""
 
         def draw(rng: np.random.Generator, size: Any, p: np.ndarray) -> Any:
@@ -734,7 +742,7 @@ class Multinomial(_Choices, Family, log_prob=_multinomial_log_prob):
         shape = self._extended_shape(sample_shape)
         return numbers(draw, shape, self._param.dtype, self.probs)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """By the entropy of one trial and the mean logarithms of the factorials."""
         n = self.total_count
         parts = Binomial(n, self.probs, validate_args=False)
@@ -743,13 +751,13 @@ class Multinomial(_Choices, Family, log_prob=_multinomial_log_prob):
         return n * self._categorical.entropy() - math.lgamma(n + 1) + factorials
 
 
-def _draw_log_choice(shape: Shape, logits: Tensor, temperature: Any) -> Any:
+def _draw_log_choice(shape: Shape, logits: Tensor, temperature: Any) -> Tensor:
     gumbel = -(-clamp_probs(uniform(shape, logits)).log()).log()
     scores = (logits + gumbel) / temperature
     return scores - scores.logsumexp(-1, True)
 
 
-def _relaxed_choice_log_prob(x: Any, logits: Any, temperature: Any) -> Any:
+def _relaxed_choice_log_prob(x: Array, logits: Array, temperature: Array) -> Array:
     count = logits.shape[-1]
     score = logits - x * temperature
     norm = math.lgamma(count) + (count - 1) * fnp.log(temperature)

@@ -122,39 +122,39 @@ class Distribution:
         raise NotImplementedError
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """The mean."""
         raise NotImplementedError
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """The most probable value."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """The variance."""
         raise NotImplementedError
 
     @property
-    def stddev(self) -> Any:
+    def stddev(self) -> Tensor:
         """The standard deviation."""
         return self.variance.sqrt()
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         raise NotImplementedError
 
-    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values without derivative; ``sample_shape`` comes first in their shape."""
         with no_grad():
             return self.rsample(sample_shape)
 
-    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values that are differentiable in the parameters."""
         raise NotImplementedError
 
-    def sample_n(self, n: int) -> Any:
+    def sample_n(self, n: int) -> Tensor:
         """``n`` random values; deprecated."""
         warnings.warn(
             "`sample_n(n)` will be deprecated. Use `sample((n,))` instead.",
@@ -163,19 +163,19 @@ class Distribution:
         )
         return self.sample((n,))
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density, or of the probability, at values."""
         raise NotImplementedError
 
-    def cdf(self, value: Tensor) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """The probability of at most a value."""
         raise NotImplementedError
 
-    def icdf(self, value: Tensor) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """The value of a given cumulative probability."""
         raise NotImplementedError
 
-    def enumerate_support(self, expand: bool = True) -> Any:
+    def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values, along a new first axis.
 
         Args:
@@ -183,11 +183,11 @@ class Distribution:
         """
         raise NotImplementedError
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Shannon's entropy, in nats."""
         raise NotImplementedError
 
-    def perplexity(self) -> Any:
+    def perplexity(self) -> Tensor:
         """The exponential of the entropy."""
         return self.entropy().exp()
 
@@ -230,7 +230,7 @@ class Distribution:
                 f"values:\n{value}"
             )
 
-    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+    def _get_checked_instance(self, cls: type, _instance: object = None) -> Any:
         """An empty distribution of the class, for ``expand``."""
         if _instance is not None:
             return _instance
@@ -273,14 +273,14 @@ class ExponentialFamily(Distribution):
     def _natural_params(self) -> tuple[Tensor, ...]:
         raise NotImplementedError
 
-    def _log_normalizer(self, *natural_params: Tensor) -> Any:
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         raise NotImplementedError
 
     @property
     def _mean_carrier_measure(self) -> Any:
         raise NotImplementedError
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """By the gradient of the logarithm of the normaliser (Bregman's divergence)."""
         result = -self._mean_carrier_measure
         with enable_grad():
@@ -403,7 +403,7 @@ class Family(Distribution):
         """Names of the parameters that are kept."""
         return self._names
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(_constructed(self), _instance)
         parameters = {name: getattr(self, name).expand(*batch_shape) for name in self._given()}
@@ -449,7 +449,7 @@ def _method(name: str, word: Any) -> Callable[..., Any]:
     names = _read(word, int(takes_value))
     label = name.title().replace("_", "")
 
-    def entropy(self: Any) -> Any:
+    def entropy(self: Any) -> Tensor:
         return composite(label, word, *[getattr(self, each) for each in names])
 
     def method(self: Any, value: Any) -> Any:
@@ -480,7 +480,7 @@ def _sampler(name: str, word: Any) -> Callable[..., Any]:
         shape = self._extended_shape(sample_shape)
         return word(shape, *[getattr(self, each) for each in names])
 
-    def sample(self: Any, sample_shape: Shape = EMPTY) -> Any:
+    def sample(self: Any, sample_shape: Shape = EMPTY) -> Tensor:
         with no_grad():
             return draw(self, sample_shape)
 

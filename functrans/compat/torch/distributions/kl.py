@@ -21,6 +21,7 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.autograd.api import grad as gradient_of
+from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions.composed import Independent, TransformedDistribution
 from functrans.compat.torch.distributions.continuous import (
     Beta,
@@ -181,28 +182,28 @@ _MEANS: dict[Kind, dict[str, Callable[..., Any]]] = {
 """Means under a distribution: of ``log x``, ``log(1 - x)``, ``exp(t x)`` and ``abs(x - m)``."""
 
 
-def _gamma_cross(p: Any, q: Any, log: Any) -> Any:
+def _gamma_cross(p: Any, q: Any, log: Any) -> Tensor:
     a, rate = q.concentration, q.rate
     return a * fnp.log(rate) - sp.gammaln(a) + (a - 1) * log(p) - rate * p.mean
 
 
-def _beta_cross(p: Any, q: Any, log: Any, log1m: Any) -> Any:
+def _beta_cross(p: Any, q: Any, log: Any, log1m: Any) -> Tensor:
     a, b = q.concentration1, q.concentration0
     norm = sp.gammaln(a + b) - sp.gammaln(a) - sp.gammaln(b)
     return (a - 1) * log(p) + (b - 1) * log1m(p) + norm
 
 
-def _normal_cross(p: Any, q: Any) -> Any:
+def _normal_cross(p: Any, q: Any) -> Tensor:
     square = (p.variance + (p.mean - q.loc) ** 2) / (2 * q.scale**2)
     return -0.5 * math.log(2 * math.pi) - fnp.log(q.scale) - square
 
 
-def _gumbel_cross(p: Any, q: Any, exp: Any) -> Any:
+def _gumbel_cross(p: Any, q: Any, exp: Any) -> Tensor:
     tail = fnp.exp(q.loc / q.scale) * exp(p, -1 / q.scale)
     return (q.loc - p.mean) / q.scale - tail - fnp.log(q.scale)
 
 
-def _continuous_bernoulli_cross(p: Any, q: Any) -> Any:
+def _continuous_bernoulli_cross(p: Any, q: Any) -> Tensor:
     return p.mean * q.logits + q.log_normalizer + fnp.log1p(-q.probs)
 
 
@@ -239,7 +240,7 @@ _BOUNDS: dict[Kind, Callable[[Any], tuple[Any, Any]]] = {
 """Between which bounds the values lie."""
 
 
-def _infinite(p: Any, q: Any) -> Any:
+def _infinite(p: Any, q: Any) -> Tensor:
     """Infinity, of the shape of both."""
     shape = np.broadcast_shapes(p.batch_shape, q.batch_shape)
     name = next(name for name in p.arg_constraints if name in vars(p) or hasattr(p, name))
@@ -288,22 +289,22 @@ for _p in _MEANS:
 # pairs of one class, and discrete ones -----------------------------------------------------------
 
 
-def _normal(p: Any, q: Any) -> Any:
+def _normal(p: Any, q: Any) -> Tensor:
     ratio = (p.scale / q.scale) ** 2
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale) ** 2 - 1 - fnp.log(ratio))
 
 
-def _laplace(p: Any, q: Any) -> Any:
+def _laplace(p: Any, q: Any) -> Tensor:
     ratio, distance = p.scale / q.scale, (p.loc - q.loc).abs()
     return distance / q.scale + ratio * fnp.exp(-distance / p.scale) - fnp.log(ratio) - 1
 
 
-def _exponential(p: Any, q: Any) -> Any:
+def _exponential(p: Any, q: Any) -> Tensor:
     ratio = q.rate / p.rate
     return ratio - 1 - fnp.log(ratio)
 
 
-def _gamma(p: Any, q: Any) -> Any:
+def _gamma(p: Any, q: Any) -> Tensor:
     a, b = p.concentration, q.concentration
     gammas = sp.gammaln(b) - sp.gammaln(a) + (a - b) * sp.digamma(a)
     return gammas + b * fnp.log(p.rate / q.rate) + (q.rate - p.rate) * (a / p.rate)
@@ -329,12 +330,12 @@ def _terms(weight: Any, difference: Any, other: Any) -> Any:
     return fnp.where(weight == 0, 0.0, found)
 
 
-def _bernoulli(p: Any, q: Any) -> Any:
+def _bernoulli(p: Any, q: Any) -> Tensor:
     one = _terms(p.probs, sp.softplus(-q.logits) - sp.softplus(-p.logits), q.probs)
     return one + _terms(1 - p.probs, sp.softplus(q.logits) - sp.softplus(p.logits), 1 - q.probs)
 
 
-def _binomial(p: Any, q: Any) -> Any:
+def _binomial(p: Any, q: Any) -> Tensor:
     if (p.total_count < q.total_count).any():
         raise NotImplementedError(
             "KL between Binomials where q.total_count > p.total_count is not implemented"
@@ -343,16 +344,16 @@ def _binomial(p: Any, q: Any) -> Any:
     return fnp.where(p.total_count > q.total_count, math.inf, p.total_count * each)
 
 
-def _categorical(p: Any, q: Any) -> Any:
+def _categorical(p: Any, q: Any) -> Tensor:
     return _terms(p.probs, p.logits - q.logits, q.probs).sum(-1)
 
 
-def _continuous_bernoulli(p: Any, q: Any) -> Any:
+def _continuous_bernoulli(p: Any, q: Any) -> Tensor:
     mine = p.log_normalizer + fnp.log1p(-p.probs)
     return p.mean * (p.logits - q.logits) + mine - q.log_normalizer - fnp.log1p(-q.probs)
 
 
-def _transformed(p: Any, q: Any) -> Any:
+def _transformed(p: Any, q: Any) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError(
             "kl_divergence of transformed distributions needs the same transforms and event shapes"
@@ -360,7 +361,7 @@ def _transformed(p: Any, q: Any) -> Any:
     return kl_divergence(p.base_dist, q.base_dist)
 
 
-def _independent(p: Any, q: Any) -> Any:
+def _independent(p: Any, q: Any) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError(
             "kl_divergence of Independent distributions needs the same reinterpreted_batch_ndims"
@@ -368,7 +369,7 @@ def _independent(p: Any, q: Any) -> Any:
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
-def _exponential_family(p: Any, q: Any) -> Any:
+def _exponential_family(p: Any, q: Any) -> Tensor:
     """Bregman's divergence of the logarithm of the normaliser."""
     if type(p) is not type(q):
         raise NotImplementedError(
@@ -409,7 +410,7 @@ def _log_det(p: Any) -> Any:
     return low_rank_log_det(*p._unbroadcasted)
 
 
-def _normal_vectors(p: Any, q: Any) -> Any:
+def _normal_vectors(p: Any, q: Any) -> Tensor:
     """By ``trace(Q^-1 P)``, the distance of the means and the determinants."""
     if p.event_shape != q.event_shape:
         raise ValueError(
@@ -427,7 +428,8 @@ def _normal_vectors(p: Any, q: Any) -> Any:
             fnp.sum(low_rank_mahalanobis(factor, diagonal, fnp.swapaxes(part, -1, -2)), axis=-1)
             for part in _parts(p)
         )
-        distance = low_rank_mahalanobis(*q._unbroadcasted, difference)
+        factor, diagonal = q._unbroadcasted
+        distance = low_rank_mahalanobis(factor, diagonal, difference)
     return 0.5 * (_log_det(q) - _log_det(p) + trace + distance - p.event_shape[0])
 
 

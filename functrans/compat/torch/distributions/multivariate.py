@@ -22,6 +22,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.linear_algebra import LINALG
+from functrans.autograd.methods.rows import known
 from functrans.autograd.modes import no_grad
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions import constraints
@@ -35,6 +36,7 @@ from functrans.compat.torch.distributions.distribution import (
 )
 from functrans.compat.torch.distributions.sampling import dirichlet, normal, standard_gamma
 from functrans.compat.torch.distributions.utils import Value, broadcast_all, lazy_property
+from functrans.core.values import Array
 from functrans.scipy import linalg
 from functrans.scipy import special as sp
 
@@ -45,13 +47,13 @@ __all__ = [
 _LOG_2PI = math.log(2 * math.pi)
 
 
-def _dirichlet_log_prob(x: Any, concentration: Any) -> Any:
+def _dirichlet_log_prob(x: Array, concentration: Array) -> Array:
     a = concentration
     norm = sp.gammaln(fnp.sum(a, axis=-1)) - fnp.sum(sp.gammaln(a), axis=-1)
     return fnp.sum(sp.xlogy(a - 1, x), axis=-1) + norm
 
 
-def _dirichlet_mode(concentration: Any) -> Any:
+def _dirichlet_mode(concentration: Array) -> Array:
     """The first place where all parameters are below 1."""
     above = fnp.maximum(concentration - 1, 0.0)
     is_low = fnp.all(concentration < 1, axis=-1, keepdims=True)
@@ -60,13 +62,13 @@ def _dirichlet_mode(concentration: Any) -> Any:
     return fnp.where(is_low, first, above / total)
 
 
-def _dirichlet_variance(concentration: Any) -> Any:
+def _dirichlet_variance(concentration: Array) -> Array:
     a = concentration
     total = fnp.sum(a, axis=-1, keepdims=True)
     return a * (total - a) / (total**2 * (total + 1))
 
 
-def _dirichlet_entropy(concentration: Any) -> Any:
+def _dirichlet_entropy(concentration: Array) -> Array:
     a, k = concentration, concentration.shape[-1]
     total = fnp.sum(a, axis=-1)
     return (
@@ -106,7 +108,7 @@ class Dirichlet(
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
         Distribution.__init__(self, shape[:-1], shape[-1:], validate_args)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(Dirichlet, _instance)
         shape = (*batch_shape, *self._event_shape)
@@ -118,22 +120,22 @@ class Dirichlet(
 # matrices ----------------------------------------------------------------------------------------
 
 
-def _mT(x: Any) -> Any:  # noqa: N802  # as of tensors
+def _mT(x: Array) -> Array:  # noqa: N802  # as of tensors
     return fnp.swapaxes(x, -1, -2)
 
 
-def _diagonal(x: Any) -> Any:
+def _diagonal(x: Array) -> Array:
     return fnp.diagonal(x, axis1=-2, axis2=-1)
 
 
-def solved(factor: Any, x: Any) -> Any:
+def solved(factor: Array, x: Array) -> Array:
     """``factor**-1 @ x`` of a lower triangle."""
     lead = np.broadcast_shapes(factor.shape[:-2], x.shape[:-2])
     factor = fnp.broadcast_to(factor, (*lead, *factor.shape[-2:]))
     return linalg.solve_triangular(factor, fnp.broadcast_to(x, (*lead, *x.shape[-2:])), lower=True)
 
 
-def mahalanobis(factor: Any, x: Any) -> Any:
+def mahalanobis(factor: Array, x: Array) -> Array:
     """``|factor**-1 x|**2``."""
     return fnp.sum(solved(factor, x[..., None])[..., 0] ** 2, axis=-1)
 
@@ -142,16 +144,16 @@ def _times(matrix: Any, x: Any) -> Any:
     return fnp.matmul(matrix, x[..., None])[..., 0]
 
 
-def half_log_det(factor: Any) -> Any:
+def half_log_det(factor: Array) -> Array:
     """The logarithm of the determinant of a lower triangle."""
     return fnp.sum(fnp.log(_diagonal(factor)), axis=-1)
 
 
-def _unit(x: Any) -> Any:
+def _unit(x: Array) -> Array:
     return np.eye(x.shape[-1], dtype=x.dtype)
 
 
-def _factor_of_inverse(flipped: Any) -> Any:
+def _factor_of_inverse(flipped: Array) -> Array:
     """The Cholesky factor of a matrix, from that of its flipped inverse."""
     return solved(_mT(fnp.flip(flipped, (-2, -1))), _unit(flipped))
 
@@ -164,7 +166,7 @@ _MATRICES: dict[str, Callable[[Any], Any]] = {
 """Name of a parameter to what it is of the factor."""
 
 
-def _inverse(factor: Any) -> Any:
+def _inverse(factor: Array) -> Array:
     inverse = solved(factor, _unit(factor))
     return fnp.matmul(_mT(inverse), inverse)
 
@@ -205,7 +207,7 @@ class _ByMatrix(Distribution):
             matrix = composite("FactorOfInverse", _factor_of_inverse, flipped)
         self._unbroadcasted_scale_tril = matrix
 
-    def _matrix(self, name: str) -> Any:
+    def _matrix(self, name: str) -> Tensor:
         found: Any = composite("Matrix", _MATRICES[name], self._unbroadcasted_scale_tril)
         return found.expand(*self._batch_shape, *found.shape[-2:])
 
@@ -235,7 +237,7 @@ _DEFINITE = {
 }
 
 
-def _normal_log_prob(x: Any, loc: Any, factor: Any) -> Any:
+def _normal_log_prob(x: Array, loc: Array, factor: Array) -> Array:
     norm = 0.5 * loc.shape[-1] * _LOG_2PI + half_log_det(factor)
     return -0.5 * mahalanobis(factor, x - loc) - norm
 
@@ -285,7 +287,7 @@ class MultivariateNormal(_ByMatrix):
         super().__init__(batch, loc.shape[-1:], validate_args)
         self._keep_factor(name, matrix)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(MultivariateNormal, _instance)
         loc = self.loc.expand(*batch_shape, *self._event_shape)
@@ -295,17 +297,17 @@ class MultivariateNormal(_ByMatrix):
     mode = property(lambda self: self.loc)
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """The diagonal of the covariance."""
         square = (self._unbroadcasted_scale_tril**2).sum(-1)
         return square.expand(*self._batch_shape, *self._event_shape)
 
-    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random vectors that are differentiable in the parameters."""
         noise = normal(self._extended_shape(sample_shape), self.loc)
         return self.loc + _times(self._unbroadcasted_scale_tril, noise)
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density at vectors."""
         if self._validate_args:
             self._validate_sample(value)
@@ -313,47 +315,47 @@ class MultivariateNormal(_ByMatrix):
         value = value_beside(value, (self.loc,))
         return composite("MultivariateNormalLogProb", _normal_log_prob, value, self.loc, factor)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Shannon's entropy, in nats."""
         constant = 0.5 * self._event_shape[0] * (1 + _LOG_2PI)
         return (half_log_det(self._unbroadcasted_scale_tril) + constant).expand(*self._batch_shape)
 
 
-def capacitance(factor: Any, diagonal: Any) -> Any:
+def capacitance(factor: Array, diagonal: Array) -> Array:
     """The Cholesky factor of ``I + W^T D^-1 W``."""
     return fnp.linalg.cholesky(
         fnp.matmul(_mT(factor) / diagonal[..., None, :], factor) + _unit(factor)
     )
 
 
-def low_rank_log_det(factor: Any, diagonal: Any) -> Any:
+def low_rank_log_det(factor: Array, diagonal: Array) -> Array:
     """``log |W W^T + D|``."""
     return 2 * half_log_det(capacitance(factor, diagonal)) + fnp.sum(fnp.log(diagonal), axis=-1)
 
 
-def low_rank_mahalanobis(factor: Any, diagonal: Any, x: Any) -> Any:
+def low_rank_mahalanobis(factor: Array, diagonal: Array, x: Array) -> Array:
     """``x^T (W W^T + D)^-1 x``."""
     inner = _times(_mT(factor) / diagonal[..., None, :], x)
     return fnp.sum(x**2 / diagonal, axis=-1) - mahalanobis(capacitance(factor, diagonal), inner)
 
 
-def _low_rank_log_prob(x: Any, loc: Any, factor: Any, diagonal: Any) -> Any:
+def _low_rank_log_prob(x: Array, loc: Array, factor: Array, diagonal: Array) -> Array:
     distance = low_rank_mahalanobis(factor, diagonal, x - loc)
     return -0.5 * (loc.shape[-1] * _LOG_2PI + low_rank_log_det(factor, diagonal) + distance)
 
 
-def _low_rank_covariance(factor: Any, diagonal: Any) -> Any:
+def _low_rank_covariance(factor: Array, diagonal: Array) -> Array:
     return fnp.matmul(factor, _mT(factor)) + diagonal[..., None] * _unit(diagonal)
 
 
-def _low_rank_factor(factor: Any, diagonal: Any) -> Any:
+def _low_rank_factor(factor: Array, diagonal: Array) -> Array:
     root = fnp.sqrt(diagonal)[..., None]
     scaled = factor / root
     inner = fnp.matmul(scaled, _mT(scaled)) + _unit(diagonal)
     return root * fnp.linalg.cholesky(inner)
 
 
-def _low_rank_precision(factor: Any, diagonal: Any) -> Any:
+def _low_rank_precision(factor: Array, diagonal: Array) -> Array:
     """Woodbury's identity."""
     inner = solved(capacitance(factor, diagonal), _mT(factor) / diagonal[..., None, :])
     unit = _unit(diagonal)
@@ -374,7 +376,8 @@ class LowRankMultivariateNormal(Distribution):
 
     Example:
       >>> import functrans.compat.torch as torch
-      >>> LowRankMultivariateNormal(torch.zeros(2), torch.ones(2, 1), torch.ones(2)).covariance_matrix
+      >>> vectors = LowRankMultivariateNormal(torch.zeros(2), torch.ones(2, 1), torch.ones(2))
+      >>> vectors.covariance_matrix
       tensor([[2., 1.],
               [1., 2.]])
     """
@@ -419,7 +422,7 @@ class LowRankMultivariateNormal(Distribution):
         self.cov_diag: Any = cov_diag.expand(*batch, -1)
         super().__init__(batch, event, validate_args)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
         shape = (*batch_shape, *self._event_shape)
@@ -433,7 +436,7 @@ class LowRankMultivariateNormal(Distribution):
     mean = property(lambda self: self.loc)
     mode = property(lambda self: self.loc)
 
-    def _of(self, formula: Callable[..., Any]) -> Any:
+    def _of(self, formula: Callable[..., Any]) -> Tensor:
         found: Any = composite("LowRank", formula, *self._unbroadcasted)
         own = len(
             np.broadcast_shapes(*[x.shape[: -2 + i] for i, x in enumerate(self._unbroadcasted)])
@@ -447,14 +450,14 @@ class LowRankMultivariateNormal(Distribution):
     covariance_matrix = property(lambda self: self._of(_low_rank_covariance))
     precision_matrix = property(lambda self: self._of(_low_rank_precision))
 
-    def rsample(self, sample_shape: Shape = EMPTY) -> Any:
+    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random vectors that are differentiable in the parameters."""
         shape = self._extended_shape(sample_shape)
         factor, diagonal = self._unbroadcasted
         few = normal((*shape[:-1], factor.shape[-1]), self.loc)
         return self.loc + _times(factor, few) + diagonal.sqrt() * normal(shape, self.loc)
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density at vectors."""
         if self._validate_args:
             self._validate_sample(value)
@@ -463,23 +466,23 @@ class LowRankMultivariateNormal(Distribution):
             "LowRankLogProb", _low_rank_log_prob, value, self.loc, *self._unbroadcasted
         )
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Shannon's entropy, in nats."""
         constant = self._event_shape[0] * (1 + _LOG_2PI)
         return 0.5 * (self._of(low_rank_log_det) + constant)
 
 
-def _multi(of: Callable[..., Any], x: Any, n: int) -> Any:
+def _multi(of: Callable[..., Any], x: Array, n: int) -> Array:
     """The sum of a function at ``x, x - 1/2, ...``."""
     return fnp.sum(of(x[..., None] - np.arange(n).astype(x.dtype) / 2), axis=-1)
 
 
-def multi_log_gamma(x: Any, n: int) -> Any:
+def multi_log_gamma(x: Array, n: int) -> Array:
     """The logarithm of the gamma function of matrices."""
     return _multi(sp.gammaln, x, n) + n * (n - 1) / 4 * math.log(math.pi)
 
 
-def _wishart_log_prob(x: Any, df: Any, factor: Any) -> Any:
+def _wishart_log_prob(x: Array, df: Array, factor: Array) -> Array:
     n = factor.shape[-1]
     trace = fnp.sum(_diagonal(solved(factor, _mT(solved(factor, x)))), axis=-1)
     return (
@@ -490,13 +493,13 @@ def _wishart_log_prob(x: Any, df: Any, factor: Any) -> Any:
     )
 
 
-def _wishart_log_normalizer(x: Any, y: Any) -> Any:
+def _wishart_log_normalizer(x: Array, y: Array) -> Array:
     n = x.shape[-1]
     a = y + (n + 1) / 2
     return a * (n * math.log(2) - fnp.linalg.slogdet(-2 * x)[1]) + multi_log_gamma(a, n)
 
 
-def _wishart_entropy(df: Any, factor: Any) -> Any:
+def _wishart_entropy(df: Array, factor: Array) -> Array:
     n = factor.shape[-1]
     return (
         (n + 1) * (n * math.log(2) / 2 + half_log_det(factor))
@@ -552,9 +555,10 @@ class Wishart(_ByMatrix, ExponentialFamily):
         n = matrix.shape[-1]
         self.df: Any = given.expand(*batch)
         setattr(self, name, matrix.expand(*batch, -1, -1))
-        if (self.df <= n - 1).any():
+        values = known(self.df)
+        if values is not None and (values <= n - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
-        if (self.df < n).any():
+        if values is not None and (values < n).any():
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 "
                 "< df < ndim.",
@@ -563,13 +567,13 @@ class Wishart(_ByMatrix, ExponentialFamily):
         super().__init__(batch, (n, n), validate_args)
         self._keep_factor(name, matrix)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(Wishart, _instance)
         return self._expanded(new, batch_shape, df=self.df.expand(*batch_shape))
 
     @property
-    def mean(self) -> Any:
+    def mean(self) -> Tensor:
         """The mean."""
         return self.df[..., None, None] * self.covariance_matrix
 
@@ -577,23 +581,23 @@ class Wishart(_ByMatrix, ExponentialFamily):
     def _natural_params(self) -> tuple[Any, ...]:
         return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
 
-    def _log_normalizer(self, *natural_params: Tensor) -> Any:
+    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         return composite("WishartLogNormalizer", _wishart_log_normalizer, *natural_params)
 
     @property
-    def mode(self) -> Any:
+    def mode(self) -> Tensor:
         """The most probable matrix, NaN where there is none."""
         factor = self.df - self._event_shape[-1] - 1
         return fnp.where(factor > 0, factor, np.nan)[..., None, None] * self.covariance_matrix
 
     @property
-    def variance(self) -> Any:
+    def variance(self) -> Tensor:
         """Variances of the elements."""
         v = self.covariance_matrix
         d = _diagonal(v)
         return self.df[..., None, None] * (v**2 + d[..., :, None] * d[..., None, :])
 
-    def rsample(self, sample_shape: Shape = EMPTY, max_try_correction: int | None = None) -> Any:
+    def rsample(self, sample_shape: Shape = EMPTY, max_try_correction: int | None = None) -> Tensor:
         """Random matrices that are differentiable in the parameters (Bartlett's decomposition).
 
         Args:
@@ -607,10 +611,10 @@ class Wishart(_ByMatrix, ExponentialFamily):
         eps = float(np.finfo(self.df.dtype).eps)
         diagonal = square.sqrt().clamp(eps).diag_embed()
         noise = normal((*lead, n, n), self.df).tril(-1) + diagonal
-        factor = fnp.matmul(self._unbroadcasted_scale_tril, noise)
-        return fnp.matmul(factor, _mT(factor))
+        factor: Tensor = self._unbroadcasted_scale_tril @ noise
+        return factor @ factor.mT
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density at matrices."""
         if self._validate_args:
             self._validate_sample(value)
@@ -618,14 +622,14 @@ class Wishart(_ByMatrix, ExponentialFamily):
         factor = self._unbroadcasted_scale_tril
         return composite("WishartLogProb", _wishart_log_prob, value, self.df, factor)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Shannon's entropy, in nats."""
         return composite(
             "WishartEntropy", _wishart_entropy, self.df, self._unbroadcasted_scale_tril
         )
 
 
-def _lkj_log_prob(x: Any, concentration: Any) -> Any:
+def _lkj_log_prob(x: Array, concentration: Array) -> Array:
     n = x.shape[-1]
     order = 2 * (concentration[..., None] - 1) + np.arange(n - 2, -1, -1).astype(x.dtype)
     alpha = concentration + 0.5 * (n - 1)
@@ -668,19 +672,19 @@ class LKJCholesky(Family, parameters={"concentration": constraints.positive}):
         event = (self.dim, self.dim)
         Distribution.__init__(self, self.concentration.shape, event, validate_args)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(LKJCholesky, _instance)
         new.dim = self.dim
         return super().expand(batch_shape, new)
 
-    def sample(self, sample_shape: Shape = EMPTY) -> Any:
+    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random factors, by the onion method: row after row on spheres of random radius."""
         with no_grad():
             n, c = self.dim, self.concentration
-            offset = np.concatenate([[0], np.arange(n - 1)]).astype(c.dtype)
+            offset = np.concatenate([[0], np.arange(n - 1)]).astype(c.dtype) / 2
             first = c.new_zeros((*c.shape, n)) + (offset + 0.5)
-            second = (c + 0.5 * (n - 2))[..., None] - 0.5 * offset
+            second = (c + 0.5 * (n - 2))[..., None] - offset
             lead = (*sample_shape, *self._batch_shape)
             square = dirichlet((*lead, n, 2), fnp.stack([first, second], axis=-1))[..., 0]
             direction = normal((*lead, n, n), c).tril(-1)
@@ -690,7 +694,7 @@ class LKJCholesky(Family, parameters={"concentration": constraints.positive}):
             rest = (1 - (rows**2).sum(-1)).clamp(float(np.finfo(c.dtype).tiny))
             return rows + rest.sqrt().diag_embed()
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density at factors."""
         if self._validate_args:
             self._validate_sample(value)

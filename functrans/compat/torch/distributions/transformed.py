@@ -40,6 +40,7 @@ from functrans.compat.torch.distributions.transforms import (
     Transform,
 )
 from functrans.compat.torch.distributions.utils import Value
+from functrans.core.values import Array
 from functrans.scipy import special as sp
 
 __all__ = [
@@ -74,7 +75,7 @@ class TransformedFamily(TransformedDistribution, Family):
         else:
             self._validate_args = validate_args
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(type(self), _instance)
         parameters = {name: getattr(self, name) for name in self._names}
@@ -115,24 +116,24 @@ class LogNormal(
 class _Half(TransformedFamily):
     """Absolute values of a symmetric distribution."""
 
-    def log_prob(self, value: Tensor) -> Any:
+    def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density; it is 0 below 0."""
         if self._validate_args:
             self._validate_sample(value)
         found: Any = self.base_dist.log_prob(value) + math.log(2)
         return fnp.where(value >= 0, found, -math.inf)
 
-    def cdf(self, value: Tensor) -> Any:
+    def cdf(self, value: Tensor) -> Tensor:
         """The probability of at most a value."""
         if self._validate_args:
             self._validate_sample(value)
         return 2 * self.base_dist.cdf(value) - 1
 
-    def icdf(self, value: Tensor) -> Any:
+    def icdf(self, value: Tensor) -> Tensor:
         """The value of a given cumulative probability."""
         return self.base_dist.icdf((value + 1) / 2)
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """Shannon's entropy, in nats."""
         return self.base_dist.entropy() - math.log(2)
 
@@ -214,7 +215,7 @@ class Gumbel(
         ]
 
 
-def _weibull_variance(scale: Any, concentration: Any) -> Any:
+def _weibull_variance(scale: Array, concentration: Array) -> Array:
     k = 1 / concentration
     return scale**2 * (fnp.exp(sp.gammaln(1 + 2 * k)) - fnp.exp(2 * sp.gammaln(1 + k)))
 
@@ -251,12 +252,12 @@ class Weibull(
     concentration_reciprocal = property(lambda self: 1 / self.concentration)
 
 
-def _pareto_mean(scale: Any, alpha: Any) -> Any:
+def _pareto_mean(scale: Array, alpha: Array) -> Array:
     a = fnp.maximum(alpha, 1.0)
     return a * scale / (a - 1)
 
 
-def _pareto_variance(scale: Any, alpha: Any) -> Any:
+def _pareto_variance(scale: Array, alpha: Array) -> Array:
     a = fnp.maximum(alpha, 2.0)
     return scale**2 * a / ((a - 1) ** 2 * (a - 2))
 
@@ -285,25 +286,25 @@ class Pareto(
         return base, [ExpTransform(), AffineTransform(0, self.scale)]
 
 
-def _kumaraswamy_moment(a: Any, b: Any, n: int) -> Any:
+def _kumaraswamy_moment(a: Array, b: Array, n: int) -> Array:
     """``b * B(1 + n / a, b)``."""
     first = 1 + n / a
     return fnp.exp(fnp.log(b) + sp.gammaln(first) + sp.gammaln(b) - sp.gammaln(first + b))
 
 
-def _kumaraswamy_mode(concentration1: Any, concentration0: Any) -> Any:
+def _kumaraswamy_mode(concentration1: Array, concentration0: Array) -> Array:
     a, b = concentration1, concentration0
     is_inside = (a >= 1) & (b >= 1) & (a * b > 1)
     share = (a - 1) / fnp.where(is_inside, a * b - 1, 1.0)
     return fnp.where(is_inside, fnp.where(is_inside, share, 1.0) ** (1 / a), np.nan)
 
 
-def _kumaraswamy_variance(concentration1: Any, concentration0: Any) -> Any:
+def _kumaraswamy_variance(concentration1: Array, concentration0: Array) -> Array:
     mean = _kumaraswamy_moment(concentration1, concentration0, 1)
     return _kumaraswamy_moment(concentration1, concentration0, 2) - mean**2
 
 
-def _kumaraswamy_entropy(concentration1: Any, concentration0: Any) -> Any:
+def _kumaraswamy_entropy(concentration1: Array, concentration0: Array) -> Array:
     a, b = concentration1, concentration0
     harmonic = sp.digamma(b + 1) + np.euler_gamma
     return (1 - 1 / b) + (1 - 1 / a) * harmonic - fnp.log(a) - fnp.log(b)
@@ -339,16 +340,16 @@ class Kumaraswamy(
         ]
 
 
-def _inverse_gamma_mean(concentration: Any, rate: Any) -> Any:
+def _inverse_gamma_mean(concentration: Array, rate: Array) -> Array:
     return fnp.where(concentration > 1, rate / (concentration - 1), np.inf)
 
 
-def _inverse_gamma_variance(concentration: Any, rate: Any) -> Any:
+def _inverse_gamma_variance(concentration: Array, rate: Array) -> Array:
     a = concentration
     return fnp.where(a > 2, rate**2 / ((a - 1) ** 2 * (a - 2)), np.inf)
 
 
-def _inverse_gamma_entropy(concentration: Any, rate: Any) -> Any:
+def _inverse_gamma_entropy(concentration: Array, rate: Array) -> Array:
     a = concentration
     return a + fnp.log(rate) + sp.gammaln(a) - (1 + a) * sp.digamma(a)
 
@@ -401,7 +402,7 @@ class _Relaxed(TransformedDistribution):
     probs = property(lambda self: self.base_dist.probs)
     logits = property(lambda self: self.base_dist.logits)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(type(self), _instance)
         return super().expand(batch_shape, new)

@@ -148,7 +148,7 @@ class Transform:
 
     __hash__ = None  # type: ignore[assignment]  # as in torch
 
-    def __call__(self, x: Tensor) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The value at ``x``."""
         if not self._cache_size:
             return self._call(x)
@@ -158,7 +158,7 @@ class Transform:
             self._cached_x_y = x, y
         return y
 
-    def _inv_call(self, y: Tensor) -> Any:
+    def _inv_call(self, y: Tensor) -> Tensor:
         if not self._cache_size:
             return self._inverse(y)
         x, last = self._cached_x_y
@@ -167,23 +167,23 @@ class Transform:
             self._cached_x_y = x, y
         return x
 
-    def _call(self, x: Tensor) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def _inverse(self, y: Tensor) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The logarithm of the absolute value of the Jacobian's determinant."""
         raise NotImplementedError
 
-    def forward_shape(self, shape: Shape) -> Any:
+    def forward_shape(self, shape: Shape) -> Size:
         """The shape of the value from that of the argument."""
-        return shape
+        return Size(shape)
 
-    def inverse_shape(self, shape: Shape) -> Any:
+    def inverse_shape(self, shape: Shape) -> Size:
         """The shape of the argument from that of the value."""
-        return shape
+        return Size(shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -210,18 +210,18 @@ class _InverseTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
-    def __call__(self, x: Tensor) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The logarithm of the absolute value of the slope."""
         return -self._inv.log_abs_det_jacobian(y, x)
 
-    def forward_shape(self, shape: Shape) -> Any:
+    def forward_shape(self, shape: Shape) -> Size:
         """The shape of the value from that of the argument."""
         return self._inv.inverse_shape(shape)
 
-    def inverse_shape(self, shape: Shape) -> Any:
+    def inverse_shape(self, shape: Shape) -> Size:
         """The shape of the argument from that of the value."""
         return self._inv.forward_shape(shape)
 
@@ -237,11 +237,11 @@ def _limits(x: Tensor) -> tuple[float, float]:
     return float(info.tiny), 1.0 - float(info.eps)
 
 
-def _softplus(x: Any) -> Any:
+def _softplus(x: Tensor) -> Tensor:
     return sp.softplus(x)
 
 
-def _logit(y: Tensor) -> Any:
+def _logit(y: Tensor) -> Tensor:
     y = y.clamp(*_limits(y))
     return y.log() - (-y).log1p()
 
@@ -330,17 +330,17 @@ class PowerTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
 
-    def _call(self, x: Tensor) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x**self.exponent
 
-    def _inverse(self, y: Tensor) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y ** (1 / self.exponent)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The logarithm of the absolute value of the slope."""
         return (self.exponent * y / x).abs().log()
 
-    def forward_shape(self, shape: Shape) -> Any:
+    def forward_shape(self, shape: Shape) -> Size:
         """The shape of the value from that of the argument."""
         return Size(np.broadcast_shapes(shape, self.exponent.shape))
 
@@ -380,13 +380,13 @@ class AffineTransform(Transform):
         scale = self.scale
         return scale.sign() if isinstance(scale, Tensor) else (scale > 0) - (scale < 0)
 
-    def _call(self, x: Tensor) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self.loc + self.scale * x
 
-    def _inverse(self, y: Tensor) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return (y - self.loc) / self.scale
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The logarithm of the absolute value of the slope."""
         if isinstance(self.scale, Tensor):
             slope = self.scale.abs().log().expand(*x.shape)
@@ -394,7 +394,7 @@ class AffineTransform(Transform):
             slope = x.new_full(x.shape, math.log(abs(self.scale)))
         return sum_rightmost(slope, self.event_dim)
 
-    def forward_shape(self, shape: Shape) -> Any:
+    def forward_shape(self, shape: Shape) -> Size:
         """The shape of the value from that of the argument."""
         return Size(np.broadcast_shapes(shape, *_extents(self.loc, self.scale)))
 
@@ -415,7 +415,7 @@ def _with_axes(count: int, change: Callable[[Any], Any]) -> Callable[[Any], Any]
     return changed
 
 
-def _padded(x: Any, before: int, after: int) -> Any:
+def _padded(x: Tensor, before: int, after: int) -> Tensor:
     """Ones before or after the elements of the last axis."""
     ones = x.new_ones((*x.shape[:-1], 1))
     return fnp.concatenate([ones] * before + [x] + [ones] * after, axis=-1)
@@ -437,18 +437,18 @@ def _odds(n: int, like: Any) -> Any:
     return np.log(np.arange(n, 0, -1)).astype(like.dtype)
 
 
-def _stick(x: Any) -> Any:
+def _stick(x: Tensor) -> Tensor:
     z = (x - _odds(x.shape[-1], x)).sigmoid().clamp(*_limits(x))
     return _padded(z, 0, 1) * _padded((1 - z).cumprod(-1), 1, 0)
 
 
-def _unstick(y: Any) -> Any:
+def _unstick(y: Tensor) -> Tensor:
     parts = y[..., :-1]
     rest = (1 - parts.cumsum(-1)).clamp(float(np.finfo(y.dtype).tiny))
     return parts.log() - rest.log() + _odds(parts.shape[-1], y)
 
 
-def _stick_slope(x: Any, y: Any) -> Any:
+def _stick_slope(x: Tensor, y: Tensor) -> Tensor:
     x = x - _odds(x.shape[-1], x)
     return (-x - _softplus(-x) + y[..., :-1].log()).sum(-1)
 
@@ -481,20 +481,20 @@ def _flat_triangle(shape: tuple[int, ...]) -> tuple[int, ...]:
     return (*shape[:-2], shape[-1] * (shape[-1] - 1) // 2)
 
 
-def _correlation(x: Any) -> Any:
+def _correlation(x: Tensor) -> Tensor:
     eps = float(np.finfo(x.dtype).eps)
     r = vec_to_tril_matrix(x.tanh().clamp(-1 + eps, 1 - eps), diag=-1)
     rest = (1 - r * r).sqrt().cumprod(-1)[..., :-1]
     return (r + np.eye(r.shape[-1], dtype=r.dtype)) * _padded(rest, 1, 0)
 
 
-def _uncorrelation(y: Any) -> Any:
+def _uncorrelation(y: Tensor) -> Tensor:
     rest = _padded((1 - (y * y).cumsum(-1))[..., :-1], 1, 0)
     t = tril_matrix_to_vec(y, -1) / tril_matrix_to_vec(rest, -1).sqrt()
     return (t.log1p() - (-t).log1p()) / 2
 
 
-def _correlation_slope(x: Any, y: Any) -> Any:
+def _correlation_slope(x: Tensor, y: Tensor) -> Tensor:
     rest = tril_matrix_to_vec(1 - (y * y).cumsum(-1), -2)
     return 0.5 * rest.log().sum(-1) - 2 * (x + _softplus(-2 * x) - math.log(2)).sum(-1)
 
@@ -511,15 +511,15 @@ class CorrCholeskyTransform(
     """Cholesky factors of correlation matrices, from ``n * (n - 1) / 2`` numbers."""
 
 
-def _cholesky_of(x: Any) -> Any:
+def _cholesky_of(x: Tensor) -> Tensor:
     return x.tril(-1) + x.diagonal(0, -2, -1).exp().diag_embed()
 
 
-def _from_cholesky(y: Any) -> Any:
+def _from_cholesky(y: Tensor) -> Tensor:
     return y.tril(-1) + y.diagonal(0, -2, -1).log().diag_embed()
 
 
-def _definite(x: Any) -> Any:
+def _definite(x: Tensor) -> Tensor:
     factor = _cholesky_of(x)
     return factor @ factor.mT
 
@@ -561,21 +561,21 @@ class ReshapeTransform(Transform):
     def _again(self, cache_size: int) -> Transform:
         return ReshapeTransform(self.in_shape, self.out_shape, cache_size)
 
-    def _call(self, x: Tensor) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return x.reshape(*x.shape[: len(x.shape) - len(self.in_shape)], *self.out_shape)
 
-    def _inverse(self, y: Tensor) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return y.reshape(*y.shape[: len(y.shape) - len(self.out_shape)], *self.in_shape)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The logarithm of the absolute value of the slope."""
         return x.new_zeros(x.shape[: len(x.shape) - len(self.in_shape)])
 
-    def forward_shape(self, shape: Shape) -> Any:
+    def forward_shape(self, shape: Shape) -> Size:
         """The shape of the value from that of the argument."""
         return _exchanged(shape, self.in_shape, self.out_shape)
 
-    def inverse_shape(self, shape: Shape) -> Any:
+    def inverse_shape(self, shape: Shape) -> Size:
         """The shape of the argument from that of the value."""
         return _exchanged(shape, self.out_shape, self.in_shape)
 
@@ -652,13 +652,13 @@ class ComposeTransform(Transform):
     def _again(self, cache_size: int) -> Transform:
         return ComposeTransform(self.parts, cache_size)
 
-    def __call__(self, x: Tensor) -> Any:
+    def __call__(self, x: Tensor) -> Tensor:
         """The value at ``x``."""
         for part in self.parts:
             x = part(x)
         return x
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The sum of the parts' logarithms."""
         if not self.parts:
             return x.new_zeros(x.shape)
@@ -672,13 +672,15 @@ class ComposeTransform(Transform):
             x = value
         return total
 
-    def forward_shape(self, shape: Shape) -> Any:
+    def forward_shape(self, shape: Shape) -> Size:
         """The shape of the value from that of the argument."""
-        return functools.reduce(lambda s, part: part.forward_shape(s), self.parts, shape)
+        return functools.reduce(lambda s, part: part.forward_shape(s), self.parts, Size(shape))
 
-    def inverse_shape(self, shape: Shape) -> Any:
+    def inverse_shape(self, shape: Shape) -> Size:
         """The shape of the argument from that of the value."""
-        return functools.reduce(lambda s, part: part.inverse_shape(s), self.parts[::-1], shape)
+        return functools.reduce(
+            lambda s, part: part.inverse_shape(s), self.parts[::-1], Size(shape)
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(\n    " + ",\n    ".join(map(repr, self.parts)) + "\n)"
@@ -708,26 +710,26 @@ class IndependentTransform(Transform):
     bijective = property(lambda self: self.base_transform.bijective)
     sign: Any = property(lambda self: self.base_transform.sign)
 
-    def _call(self, x: Tensor) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         if len(x.shape) < self.domain.event_dim:
             raise ValueError("Too few dimensions on input")
         return self.base_transform(x)
 
-    def _inverse(self, y: Tensor) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         if len(y.shape) < self.codomain.event_dim:
             raise ValueError("Too few dimensions on input")
         return self.base_transform.inv(y)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """The sum over those axes."""
         slope = self.base_transform.log_abs_det_jacobian(x, y)
         return sum_rightmost(slope, self.reinterpreted_batch_ndims)
 
-    def forward_shape(self, shape: Shape) -> Any:
+    def forward_shape(self, shape: Shape) -> Size:
         """The shape of the value from that of the argument."""
         return self.base_transform.forward_shape(shape)
 
-    def inverse_shape(self, shape: Shape) -> Any:
+    def inverse_shape(self, shape: Shape) -> Size:
         """The shape of the argument from that of the value."""
         return self.base_transform.inverse_shape(shape)
 
@@ -792,13 +794,13 @@ class CatTransform(_Parts):
         parts = [self._split(value, self.length) for value in values]
         return [f(*row) for f, *row in zip(functions, *parts, strict=True)]
 
-    def _call(self, x: Tensor) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return fnp.concatenate(self._each(self.transforms, x), axis=self.dim)
 
-    def _inverse(self, y: Tensor) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return fnp.concatenate(self._each([t.inv for t in self.transforms], y), axis=self.dim)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Those of the parts, or their sum where the axis is one of an event."""
         slopes = [
             sum_rightmost(slope, self.event_dim - t.event_dim)
@@ -827,17 +829,17 @@ class StackTransform(_Parts):
     def _again(self, cache_size: int) -> Transform:
         return StackTransform(self.transforms, self.dim, cache_size)
 
-    def _each(self, functions: Sequence[Any], *values: Tensor) -> Any:
+    def _each(self, functions: Sequence[Any], *values: Tensor) -> Tensor:
         parts = [self._split(value, len(self.transforms)) for value in values]
         rows = [f(*row) for f, *row in zip(functions, *parts, strict=True)]
         return fnp.stack(rows, axis=self.dim)
 
-    def _call(self, x: Tensor) -> Any:
+    def _call(self, x: Tensor) -> Tensor:
         return self._each(self.transforms, x)
 
-    def _inverse(self, y: Tensor) -> Any:
+    def _inverse(self, y: Tensor) -> Tensor:
         return self._each([t.inv for t in self.transforms], y)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Any:
+    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Those of the elements."""
         return self._each([t.log_abs_det_jacobian for t in self.transforms], x, y)
