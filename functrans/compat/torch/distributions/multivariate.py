@@ -651,7 +651,7 @@ class LKJCholesky(Family, parameters={"concentration": constraints.positive}):
 
     Example:
       >>> LKJCholesky(3, 0.5).sample().shape
-      (3, 3)
+      torch.Size([3, 3])
     """
 
     support: Any = constraints.corr_cholesky
