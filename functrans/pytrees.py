@@ -245,6 +245,26 @@ def register_met(leaves: Sequence[Any]) -> bool:
     return bool(missing)
 
 
+def register_class(cls: type, flatten_one: Any, unflatten_one: Any) -> None:
+    """Make a class a container, if the user has not done so.
+
+    Args:
+      cls: the class; it may have been registered when it was first met.
+      flatten_one: from an object to its children and what belongs to the structure.
+      unflatten_one: from children and that to an object.
+    """
+    if cls in BY_THEMSELVES:
+        BY_THEMSELVES.discard(cls)
+        _optree().unregister_pytree_node(cls, namespace=NAMESPACE)
+    if not is_registered(cls):
+        _optree().register_pytree_node(
+            cls,
+            lambda value: tuple(flatten_one(value)[:2]),
+            lambda kept, children: unflatten_one(list(children), kept),
+            namespace=NAMESPACE,
+        )
+
+
 def is_registered(cls: type) -> bool:
     """Whether a class is a container."""
     return _optree().register_pytree_node.get(cls, namespace=NAMESPACE) is not None

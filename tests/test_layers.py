@@ -232,11 +232,12 @@ autograd autograd.tools jax.arrays
 jax
 torch.autograd.functional torch.devices torch.dtypes torch.further_names torch.nn.activations
 torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness
-torch.not_offered torch.polynomials torch.utils.checkpoint torch.utils.datasets
-torch.utils.samplers torch.values
+torch.not_offered torch.polynomials torch.utils._pytree torch.utils.checkpoint
+torch.utils.datasets torch.utils.samplers torch.values
 torch.amp torch.archives torch.fft torch.func torch.functional_names torch.linalg torch.nn.init
 torch.nn.layers torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
-torch.optim.updates torch.special torch.submodules torch.utils.loading
+torch.optim.updates torch.overrides torch.special torch.submodules torch.types
+torch.utils.loading
 torch.autograd torch.backends torch.cuda torch.nn.attention torch.nn.convolutions
 torch.nn.hook_registration torch.nn.margin_losses torch.nn.noise torch.optim.optimizer
 torch.utils.data torch.weights

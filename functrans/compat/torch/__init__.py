@@ -64,7 +64,9 @@ if _typing.TYPE_CHECKING:
     from functrans.compat.torch import linalg as linalg
     from functrans.compat.torch import nn as nn
     from functrans.compat.torch import optim as optim
+    from functrans.compat.torch import overrides as overrides
     from functrans.compat.torch import special as special
+    from functrans.compat.torch import types as types
     from functrans.compat.torch import utils as utils
 
 inf = _math.inf
@@ -80,7 +82,7 @@ channels_last_3d = "channels_last_3d"
 
 SUBMODULES = (
     "nn", "optim", "utils", "autograd", "func", "linalg", "special", "fft", "cuda", "backends",
-    "amp", "distributions",
+    "amp", "distributions", "overrides", "types",
 )  # fmt: skip
 """Imported when they are first used."""
 

@@ -97,12 +97,12 @@ _NAMES: dict[str, dict[str, str]] = {
             "UnionType Use Value classes classproperty compile compiled_with_cxx11_abi "
             "compiler cond cpp export fx get_deterministic_debug_mode get_file_path "
             "hub import_ir_module import_ir_module_from_buffer "
-            "init_num_threads jit library merge_type_from_type_comment monitor ops overrides "
+            "init_num_threads jit library merge_type_from_type_comment monitor ops "
             "package parse_ir parse_schema parse_type_comment profiler return_types "
             "serialization set_deterministic_debug_mode "
             "sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
             "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum thread_safe_generator "
-            "torch_version types unify_type_list while_loop windows"
+            "torch_version unify_type_list while_loop windows"
         ),
         "sparse": (
             "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm "
@@ -290,6 +290,13 @@ _NAMES: dict[str, dict[str, str]] = {
         "compiler": "functionalize rearrange",
         "rare": "replace_all_batch_norm_modules_",
     },
+    "torch.overrides": {
+        "compiler": (
+            "enable_reentrant_dispatch get_ignored_functions get_overridable_functions "
+            "get_testing_overrides redispatch_function"
+        )
+    },
+    "torch.types": {"storage": "Storage"},
     "torch.linalg": {
         "duplicates": "lu_solve",
         "rare": (

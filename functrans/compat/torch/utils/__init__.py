@@ -7,6 +7,7 @@ from typing import Any as _Any
 
 from functrans.compat.torch.not_offered import not_offered as _not_offered
 from functrans.compat.torch.submodules import add_aliases as _add_aliases
+from functrans.compat.torch.utils import _pytree as _pytree
 from functrans.compat.torch.utils import checkpoint as checkpoint
 from functrans.compat.torch.utils import data as data
 
