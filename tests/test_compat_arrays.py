@@ -495,3 +495,49 @@ def test_got_arrays_are_numpys() -> None:
     assert got["b"] == 1.0
     got["a"] += 1
     assert J[0] == 1.5
+
+
+def test_a_jitted_function_means_the_same_wherever_it_is_called() -> None:
+    """In-place operators have the meaning of where it was made, whatever was called before."""
+
+    def second_name(x: Any) -> Any:
+        y = x * 1
+        z = y
+        y += 1
+        return z
+
+    native, other = ft.jit(second_name), jax.jit(second_name)
+    x = np.ones(2)
+    for _ in range(3):
+        np.testing.assert_array_equal(native(x), [2, 2])
+        np.testing.assert_array_equal(other(x), [1, 1])
+        np.testing.assert_array_equal(jax.jit(lambda x: native(x))(x), [2, 2])
+        np.testing.assert_array_equal(ft.jit(lambda x: other(x))(x), [1, 1])
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(ft.jit(_second_name)))(x), [2, 2])
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(jax.jit(_second_name)))(x), [1, 1])
+
+
+def _second_name(x: Any) -> Any:
+    y = x * 1
+    z = y
+    y += 1
+    return z
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        lambda x: jnp.split(x, 3),
+        lambda x: jnp.array_split(x, 2),
+        lambda x: jnp.unstack(x),
+        lambda x: jnp.broadcast_arrays(x, x[:1]),
+        lambda x: jnp.meshgrid(x[0], x[1], copy=False),
+        lambda x: jnp.ix_(x[0], x[1]),
+        lambda x: jnp.atleast_1d(x, x),
+    ],
+)
+def test_parts_of_numpys_arrays_share_no_memory_with_them(parts: Any) -> None:
+    x = np.arange(12.0).reshape(3, 4)
+    for part in parts(x):
+        assert isinstance(part, jax.Array)
+        assert not np.shares_memory(part, x)

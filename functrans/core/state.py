@@ -54,6 +54,15 @@ replayed: ContextVar[tuple[Any, str] | None] = ContextVar("functrans_replayed", 
 """Source and name scope of the equation that a pass applies again, under another trace."""
 
 
+def under(value: bool, function: Callable[..., T], *args: object) -> T:
+    """Call a function of arguments with ``rebinds`` at a value."""
+    token = rebinds.set(value)
+    try:
+        return function(*args)
+    finally:
+        rebinds.reset(token)
+
+
 def scope(function: Callable[P, Iterator[T]]) -> Callable[P, _GeneratorContextManager[T]]:
     """``contextmanager``, which warns of a call that is a statement: it has no effect.
 

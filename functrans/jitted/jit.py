@@ -32,7 +32,7 @@ from functrans.core.caching import Living, Recent
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer, innermost_staging
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.state import Config, config, current_config, open_traces, rebinds, scope
+from functrans.core.state import Config, config, current_config, open_traces, rebinds, scope, under
 from functrans.core.transformed import Wrapper
 from functrans.core.values import Array, Instance, P, Q, R
 from functrans.jitted import shared
@@ -79,12 +79,14 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
         specialize: bool = False,
         max_paths: int = MAX_PATHS,
         state: Any = None,
+        is_rebinding: bool | None = None,
     ) -> None:
         take_over(self, fun)
         arguments = static_argnums, static_argnames, donate_argnums, donate_argnames
         self.signature = Signature(fun, *arguments)
         self._fun = fun
         self._state = state
+        self._rebinds = rebinds.get() if is_rebinding is None else is_rebinding
         self._specialize = specialize
         self._max_paths = max_paths
         self._options = (*arguments, specialize, max_paths)
@@ -121,6 +123,8 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
 
     def _call(self, settings: Config, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call it as it was not called the last time."""
+        if rebinds.get() is not self._rebinds:  # it means what it does where it is made
+            return under(self._rebinds, self._call, settings, args, kwargs)
         if not settings.jit:
             return call_traced(self._fun, *args, **kwargs)
         if not kwargs and not self.signature.static_argnums and all(map(is_leaf, args)):
@@ -161,7 +165,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
             static,
             tuple(keys),
             None if settings is DEFAULT_CONFIG else unwatched(settings),
-            rebinds.get(),
+            self._rebinds,
             axes,
         )
         if self._specialize or settings.specialize:
@@ -210,7 +214,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
     def with_parts(self, parts: Callable[[], tuple[Any, ...]]) -> JitFunction:
         """Another function jitted in the same way."""
         (fun,) = parts()
-        return JitFunction(fun, *self._options, self._state)
+        return JitFunction(fun, *self._options, self._state, self._rebinds)
 
     @overload
     def __get__(self, instance: None, owner: object = None) -> Self: ...
@@ -228,7 +232,7 @@ class JitFunction(Wrapper, Described, Generic[P, R]):
 
     def __reduce__(self) -> Any:
         """Pickled as its function; without programs."""
-        return JitFunction, (self._fun, *self._options, self._state)
+        return JitFunction, (self._fun, *self._options, self._state, self._rebinds)
 
     def _find_shared(self, key: Any) -> tuple[Any, Any]:
         """What another ``jit`` of the function staged for such a call, or what ``keep`` asks for.

@@ -136,8 +136,7 @@ class StagingTrace(Trace):
         value, contents = self.consts[position], self.contents.get(position)
         if contents is None:
             return value
-        memory = self._memory(position)
-        array = np.frombuffer(contents, memory.dtype).reshape(memory.shape)
+        array = np.frombuffer(contents, (m := self._memory(position)).dtype).reshape(m.shape)
         return value._frozen(array) if isinstance(value, Tracer) else array  # type: ignore[attr-defined]  # as above
 
     def process(

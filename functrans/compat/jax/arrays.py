@@ -236,6 +236,8 @@ def _apart(result: Any, args: tuple[Any, ...]) -> Any:
         for arg in args:
             if type(arg) is np.ndarray and np.may_share_memory(arg, result):
                 return result.copy()
+    elif type(result) in (list, tuple):  # parts of an array
+        return type(result)([_apart(part, args) for part in result])
     return result
 
 
