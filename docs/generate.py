@@ -250,9 +250,10 @@ def torch_page() -> str:
     lines += [
         "",
         "Differences of the whole: everything lies on the CPU, `out=` does not resize and is not",
-        "taken by factories, `fft` and `linalg`, dtypes are NumPy's and print as these,",
-        "and loaders of data work in the thread that asks for the data. What a script must",
-        "change, and what else is different, is told in [Tensors, backward, hooks](imperative.md).",
+        "taken by factories, `fft` and `linalg`, dtypes are objects",
+        "that equal NumPy's, and loaders of data work in the thread that asks for the data. What a",
+        "script must change, and what else is different, is told in",
+        "[Tensors, backward, hooks](imperative.md).",
         "An `import` of a name that is not offered raises an `ImportError` with the same text.",
         "",
         "## Not offered",

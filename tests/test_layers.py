@@ -210,6 +210,7 @@ explain
 """,
     "autograd": """
 labels listing modes overlaps profiler_events sizes
+dtypes
 pictures random tensors
 hooks jitted.held profiler residuals
 saved_values

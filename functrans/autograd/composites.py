@@ -467,7 +467,7 @@ def alias(x: Tensor) -> Tensor:
     """The same value as another tensor with a node of its own."""
     node = node_of(x)
     if node is not None and modes.grad:
-        node = AliasNode(COMPOSITE, {}, None, (node,), x.shape, x.dtype, capture())
+        node = AliasNode(COMPOSITE, {}, None, (node,), x._value.shape, x._value.dtype, capture())
     result = Tensor.of(x._value, node, x.__dict__.get("_trace"))
     result._follows = x._follows
     result._storage = x._stored()

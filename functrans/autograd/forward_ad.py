@@ -366,7 +366,9 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
 
 
 def _alias_of(tensor: Tensor, node: Any) -> AliasNode:
-    result: Any = AliasNode(COMPOSITE, {}, None, (node,), tensor.shape, tensor.dtype, capture(3))
+    result: Any = AliasNode(
+        COMPOSITE, {}, None, (node,), tensor._value.shape, tensor._value.dtype, capture(3)
+    )
     result.label = "View"
     return result
 

@@ -133,6 +133,6 @@ def _stacked(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         tensors = [table[name] for table in tables]
         stacked = Tensor.of(np.stack([np.asarray(t._value) for t in tensors]))
         if node_of(tensors[0]) is not None:
-            stacked._node = LeafNode(stacked._weak(), stacked.shape, stacked.dtype)
+            stacked._node = LeafNode(stacked._weak(), stacked._value.shape, stacked._value.dtype)
         result[name] = stacked
     return result

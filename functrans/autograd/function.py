@@ -311,7 +311,10 @@ def _node_of_call(
 ) -> FunctionNode:
     """The node of a call."""
     results = tuple(
-        [ShapedArray(o.shape, o.dtype) if isinstance(o, Tensor) else None for o in outs]
+        [
+            ShapedArray(o._value.shape, o._value.dtype) if isinstance(o, Tensor) else None
+            for o in outs
+        ]
     )
     one = results[0] if len(results) == 1 else None
     filled = tuple([ShapedArray((), np.dtype(float)) if r is None else r for r in results])
@@ -477,7 +480,7 @@ class _Results:
             return
         base = how.base
         written = CopySlices(
-            COMPOSITE, {}, None, (base._node, own), base.shape, base.dtype, self.line
+            COMPOSITE, {}, None, (base._node, own), base._value.shape, base._value.dtype, self.line
         )
         written.region = _region(how.steps)
         base._node = written
@@ -549,7 +552,9 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             if not isinstance(out, Tensor):
                 results.append(out)
                 continue
-            node = _ErrorNode(COMPOSITE, {}, None, (), out.shape, out.dtype, capture(2))
+            node = _ErrorNode(
+                COMPOSITE, {}, None, (), out._value.shape, out._value.dtype, capture(2)
+            )
             results.append(Tensor.of(out._value, node, out.__dict__.get("_trace")))
         return tuple(results) if many else results[0]
 

@@ -188,7 +188,7 @@ class OnValues:
         tensor = trace.tensor(leaf)
         tensor._follows = self.originals[i]._follows if self.kinds[i] else False
         if self.requires and is_differentiable_dtype(tensor.dtype):
-            tensor._node = LeafNode(tensor._weak(), tensor.shape, tensor.dtype)
+            tensor._node = LeafNode(tensor._weak(), tensor._value.shape, tensor._value.dtype)
         return tensor
 
     def _note_origin(self, result: object) -> None:

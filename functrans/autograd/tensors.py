@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from functrans.autograd.dtypes import torch_dtype
 from functrans.autograd.modes import modes
 from functrans.autograd.sizes import SIZES, Size
 from functrans.core.avals import ShapedArray
@@ -266,9 +267,10 @@ class Tensor(TensorMethods):
         return SIZES[self._value.shape]
 
     @property
-    def dtype(self) -> np.dtype:
-        """NumPy dtype."""
-        return self._value.dtype
+    def dtype(self) -> Any:
+        """NumPy's dtype; that of torch for tensors of ``functrans.compat.torch``."""
+        dtype = self._value.dtype
+        return torch_dtype(dtype) if self._follows else dtype
 
     def _describe(self) -> str:
         return f"a tensor of type {self.aval}"

@@ -313,7 +313,9 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         if modes.grad:
             node = written
             if node is None and x._node is not None:
-                node = Overwritten(COMPOSITE, {}, None, (x._node,), x.shape, x.dtype, source)
+                node = Overwritten(
+                    COMPOSITE, {}, None, (x._node,), x._value.shape, x._value.dtype, source
+                )
                 node.label = "".join([part.capitalize() for part in label.split("_")])
             _move(x, node)
         note_own(x)
@@ -321,7 +323,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     base = how.base
     if modes.grad and (written is not None or base._node is not None):
         node = CopySlices(
-            COMPOSITE, {}, None, (base._node, written), base.shape, base.dtype, source
+            COMPOSITE, {}, None, (base._node, written), base._value.shape, base._value.dtype, source
         )
         node.region = _region(how.steps)
         _move(base, node)

@@ -111,7 +111,7 @@ def _ufunc_input(ufunc: np.ufunc, dtype: np.dtype) -> np.dtype:
 
 def ufunc_operand(ufunc: np.ufunc, x: ArrayLike) -> Array:
     """The operand in the dtype in which a ufunc of one operand computes."""
-    return cast(x, _ufunc_input(ufunc, dtype_of(x)))
+    return cast(x, _ufunc_input(ufunc, np.dtype(dtype_of(x))))
 
 
 layout_of = plain_value

@@ -43,18 +43,67 @@ list(x.shape)
 T.Size([2, 3]).count(2)
 T.Size([2, 2.0])
 """,
+    "dtypes": """
+x.dtype
+x.dtype.is_floating_point, x.dtype.is_complex, x.dtype.is_signed, x.dtype.itemsize
+[getattr(T, n).is_floating_point for n in NAMES]
+[getattr(T, n).is_complex for n in NAMES]
+[getattr(T, n).is_signed for n in NAMES]
+[getattr(T, n).itemsize for n in NAMES]
+[getattr(T, n).to_real() for n in NAMES]
+T.float32.to_complex(), T.float64.to_complex(), T.complex64.to_complex(), T.complex128.to_real()
+T.int32.to_complex()
+isinstance(x.dtype, T.dtype), isinstance(3, T.dtype)
+type(x.dtype) is T.dtype
+x.dtype == T.float32, x.dtype is T.float32, x.dtype != T.float64, T.float is T.float32
+T.float32 == "float32"
+{T.float32: 1}[x.dtype]
+x.to(x.dtype) is x
+x.to(T.float64).dtype, x.double().dtype, x.long().dtype, x.bool().dtype, x.half().dtype
+(x > 1).dtype, x.argmax().dtype, x.sum(dtype=T.float64).dtype
+(w * w).dtype, (w * i).dtype, (i / i).dtype, (i + 1).dtype, (i * 1.5).dtype
+z.dtype, z.real.dtype, z.abs().dtype, (z * x[0, :2]).dtype
+T.zeros(2, dtype=z.dtype).dtype, T.zeros_like(x, dtype=T.int8).dtype, x.new_zeros(2).dtype
+T.finfo(x.dtype).eps, T.finfo(T.float64).max, T.finfo().tiny, T.finfo(T.float16).min
+type(T.finfo(T.float32).eps).__name__, T.finfo(T.float32).bits, T.finfo(T.float32).dtype
+T.finfo(T.float32)
+T.iinfo(T.int8)
+T.iinfo(T.int64).max, T.iinfo(T.uint8).min
+isinstance(T.finfo(), T.finfo), isinstance(T.iinfo(T.int8), T.iinfo)
+T.finfo(T.int32)
+T.iinfo(T.float32)
+T.get_default_dtype(), T.promote_types(T.int64, T.float32), T.result_type(i, 1.5)
+pickle.loads(pickle.dumps(T.float32)) is T.float32, copy.deepcopy(x.dtype) is T.float32
+buffer = io.BytesIO(); T.save({"d": T.float64}, buffer); buffer.seek(0); T.load(buffer)["d"]
+T.func.vmap(lambda a: a * a.dtype.itemsize)(x)
+T.func.grad(lambda a: (a.to(T.float64) * 2).sum())(x)
+x.view(T.int32).dtype
+x.numpy().dtype
+T.nn.Linear(2, 2).to(T.float64).weight.dtype
+T.nn.Linear(2, 2).to(dtype=T.int64)
+repr(x.double())
+repr(T.float32), str(T.int64), f"{T.bool}"
+w.sum().backward(); w.grad.dtype, w.grad.dtype.is_floating_point
+T.autograd.functional.jacobian(lambda a: a**2, w).dtype.itemsize
+T.from_numpy(np.zeros(2)).dtype.itemsize, T.as_tensor(np.arange(3)).dtype.is_signed
+T.stack([x, x]).dtype.itemsize, T.where(x > 1, x, 0.0).dtype.itemsize, T.eye(2).dtype.itemsize
+""",
 }
+
+DTYPES = "float16 float32 float64 complex64 complex128 uint8 int8 int16 int32 int64 bool"
 
 
 def names(T: Any) -> dict[str, Any]:  # as in the programs
     """What the programs read."""
     import copy
+    import io
     import pickle
 
     import numpy as np
 
     return {
-        "T": T, "np": np, "copy": copy, "pickle": pickle, "F": T.nn.functional,
+        "T": T, "np": np, "io": io, "NAMES": DTYPES.split(), "copy": copy,
+        "pickle": pickle, "F": T.nn.functional,
         "x": T.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),
         "w": T.tensor([1.0, 2.0], requires_grad=True),
         "i": T.tensor([1, 0]), "z": T.tensor([1 + 2j, 3 - 1j]), "b": T.tensor([True, False]),
@@ -79,7 +128,7 @@ def text(found: Any) -> str:
     """A result, without what printing is free to choose."""
     if type(found) in (tuple, list):
         return f"{type(found).__name__}({', '.join(map(text, found))})"
-    if hasattr(found, "requires_grad"):
+    if isinstance(getattr(found, "requires_grad", None), bool):
         with contextlib.suppress(Exception):
             found = found.resolve_conj()
         values = [round(v, 4) for v in found.detach().double().flatten().tolist()] if (

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
+from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.factories import FLOAT64, array_of, laid_out
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
@@ -135,7 +136,7 @@ def type_of(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Tens
         dtype = torch_defaults.dtype
     elif isinstance(dtype, type) and not issubclass(dtype, np.generic):
         raise ValueError(f"invalid type: {dtype.__name__!r}")
-    elif not isinstance(dtype, (type, np.dtype)):
+    elif not isinstance(dtype, DTYPE_LIKE):
         raise TypeError("dtype must be a type, str, or dtype object")
     return self.to(dtype)
 

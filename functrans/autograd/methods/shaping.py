@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.composites import named
+from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
@@ -111,7 +112,7 @@ def view_as_shape(self: Tensor, *shape: Any) -> Tensor:
     Raises:
       RuntimeError: the memory layout allows no view.
     """
-    if len(shape) == 1 and isinstance(shape[0], (np.dtype, type)):
+    if len(shape) == 1 and isinstance(shape[0], DTYPE_LIKE):
         return _reinterpreted(self, np.dtype(shape[0]))
     full = resolved(extents(shape), math.prod(self.shape))
     if not _is_viewable(self, full):

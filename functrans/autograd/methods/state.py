@@ -18,6 +18,7 @@ import numpy as np
 from functrans.arrays.sparse import answer_to_scipy
 from functrans.autograd import api
 from functrans.autograd.composites import named
+from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.methods.rows import concrete
@@ -76,7 +77,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
             "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed."
         )
     api.check_requires_grad(self.dtype)
-    self._node = LeafNode(self._weak(), self.shape, self.dtype)
+    self._node = LeafNode(self._weak(), self._value.shape, self._value.dtype)
     return self
 
 
@@ -457,7 +458,7 @@ def to(
             raise RuntimeError(f"device {arg!r} is not available: functrans computes on the CPU")
         if isinstance(arg, Tensor):
             dtype = arg.dtype
-        elif isinstance(arg, (np.dtype, type)):
+        elif isinstance(arg, DTYPE_LIKE):
             dtype = arg
         elif hasattr(arg, "__instancecheck__"):
             raise TypeError(

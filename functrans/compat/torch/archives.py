@@ -23,12 +23,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from functrans.autograd.dtypes import torch_dtype
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.conversion import bfloat16_dtype, device
 from functrans.autograd.methods.state import memory_part, part_of_memory, plain
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.dtypes import DTYPES
+from functrans.compat.torch.dtypes import DTYPES, dtype
 from functrans.compat.torch.nn.parameter import Buffer, Parameter
 from functrans.core.dispatch import Tracer
 
@@ -77,7 +78,11 @@ class _ArchiveWriter(pickle._Pickler):  # the one that can be extended
     def _save_name(self, obj: _Name) -> None:
         self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode())  # type: ignore[attr-defined]  # not in the stubs
 
+    def _save_dtype(self, obj: dtype) -> None:
+        self._save_name(_Name("torch", obj.name))
+
     dispatch[_Name] = _save_name
+    dispatch[dtype] = _save_dtype
 
     def persistent_id(self, obj: object) -> tuple[Any, ...] | None:
         """What PyTorch writes for a memory; ``None`` for all else."""
@@ -191,7 +196,7 @@ def tensor_of(
 
 def tensor_of_bytes(
     memory: np.ndarray, offset: int, size: Any, stride: Any, requires_grad: bool, hooks: object,
-    dtype: np.dtype, metadata: object = None,
+    dtype: Any, metadata: object = None,
 ) -> Tensor:  # fmt: skip
     """A tensor on a part of a memory of bytes."""
     width = dtype.itemsize
@@ -248,7 +253,8 @@ def known(module: str, name: str) -> Any:
       UnpicklingError: nothing does.
     """
     if module == "torch" and name in ("BFloat16Storage", "bfloat16"):
-        return bfloat16_dtype()
+        own = bfloat16_dtype()
+        return torch_dtype(own) if name == "bfloat16" else own
     found = _MADE.get((module, name))
     if found is None:
         raise pickle.UnpicklingError(

@@ -1,19 +1,20 @@
-"""Torch's names of dtypes: they are NumPy's dtypes.
+"""Torch's names of dtypes, and functions of dtypes.
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from functrans.autograd.dtypes import dtype as dtype
+from functrans.autograd.dtypes import torch_dtype
 from functrans.autograd.methods.conversion import bfloat16_dtype
 from functrans.autograd.promotion import result_dtype, torch_defaults
 from functrans.core.dispatch import dtype_of
-
-dtype = np.dtype
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "float64": ("float64", "double"),
@@ -32,24 +33,26 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "bool": ("bool",),
 }
 
-DTYPES: dict[str, np.dtype] = {
-    name: np.dtype(numpy_name) for numpy_name, names in _NAMES.items() for name in names
+DTYPES: dict[str, dtype] = {
+    name: torch_dtype(np.dtype(numpy_name))
+    for numpy_name, names in _NAMES.items()
+    for name in names
 }
 
 
-def bfloat16() -> np.dtype:
+def bfloat16() -> dtype:
     """The dtype bfloat16 of the package ml_dtypes."""
-    return bfloat16_dtype()
+    return torch_dtype(bfloat16_dtype())
 
 
-def get_default_dtype() -> np.dtype:
+def get_default_dtype() -> dtype:
     """The dtype of Python floats in ``functrans.compat.torch``: float32 at first.
 
     Example:
       >>> get_default_dtype()
-      dtype('float32')
+      torch.float32
     """
-    return torch_defaults.dtype
+    return torch_dtype(torch_defaults.dtype)
 
 
 def set_default_dtype(d: Any) -> None:
@@ -66,7 +69,7 @@ def set_default_dtype(d: Any) -> None:
     Example:
       >>> set_default_dtype(np.float64)
       >>> get_default_dtype()
-      dtype('float64')
+      torch.float64
       >>> set_default_dtype(np.float32)
     """
     chosen = np.dtype(d)
@@ -77,39 +80,100 @@ def set_default_dtype(d: Any) -> None:
     torch_defaults.dtype = chosen
 
 
-def finfo(type: Any = None) -> np.finfo:  # torch's name
+class _Limits:
+    """Limits of a dtype, as Python numbers."""
+
+    _names: tuple[str, ...]
+
+    def __init__(self, limits: Any, number: Callable[[Any], Any]) -> None:
+        self.bits, self.dtype = limits.bits, limits.dtype.name
+        for name in self._names:
+            setattr(self, name, number(getattr(limits, name)))
+
+    def __repr__(self) -> str:
+        """``iinfo(min=-128, max=127, dtype=int8)``."""
+        shown = ", ".join(f"{name}={getattr(self, name):g}" for name in self._names)
+        return f"{type(self).__name__}({shown}, dtype={self.dtype})"
+
+
+class finfo(_Limits):  # noqa: N801  # torch's name
     """Limits of a floating dtype, by default the default one.
 
+    Attributes:
+      bits: of a number.
+      dtype: its name.
+      eps: distance from 1 to the next number.
+      max: the largest number; ``min`` is its negative.
+      resolution: of decimal digits.
+      tiny: the smallest positive number with all its digits; also ``smallest_normal``.
+
+    Raises:
+      TypeError: the dtype is of integers.
+
     Example:
-      >>> float(finfo(np.float32).eps)
+      >>> finfo(np.float32).eps
       1.1920928955078125e-07
     """
-    return np.finfo(torch_defaults.dtype if type is None else type)
+
+    _names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+
+    def __init__(self, type: Any = None) -> None:  # torch's name
+        own = np.dtype(torch_defaults.dtype if type is None else type)
+        if own.kind not in "fcV":
+            raise TypeError(
+                "torch.finfo() requires a floating point input type. Use torch.iinfo for "
+                f"{torch_dtype(own)!r}"
+            )
+        if own.kind == "V":
+            from ml_dtypes import finfo as limits
+
+            super().__init__(limits(own), float)  # type: ignore[no-untyped-call]  # not in its stubs
+        else:
+            super().__init__(np.finfo(own), float)
 
 
-def iinfo(type: Any) -> np.iinfo:  # torch's name
+class iinfo(_Limits):  # noqa: N801  # torch's name
     """Limits of an integer dtype.
 
+    Attributes:
+      bits: of a number.
+      dtype: its name.
+      max: the largest number.
+      min: the smallest number.
+
+    Raises:
+      TypeError: the dtype is of no integers.
+
     Example:
-      >>> int(iinfo(np.int8).max)
+      >>> iinfo(np.int8).max
       127
     """
-    return np.iinfo(type)
+
+    _names = ("min", "max")
+
+    def __init__(self, type: Any) -> None:  # torch's name
+        own = np.dtype(type)
+        if own.kind not in "iu":
+            raise TypeError(
+                "torch.iinfo() requires an integer input type. Use torch.finfo for "
+                f"{torch_dtype(own)!r}"
+            )
+        super().__init__(np.iinfo(own), int)
 
 
-def promote_types(type1: object, type2: object) -> np.dtype:
+def promote_types(type1: object, type2: object) -> dtype:
     """The dtype of an operation on tensors of two dtypes.
 
     Example:
       >>> promote_types(np.int64, np.float32)
-      dtype('float32')
+      torch.float32
     """
-    return result_dtype(np.zeros(1, type1), np.zeros(1, type2))
+    return torch_dtype(np.dtype(result_dtype(np.zeros(1, type1), np.zeros(1, type2))))
 
 
-def result_type(tensor1: Any, tensor2: object) -> np.dtype:
+def result_type(tensor1: Any, tensor2: object) -> dtype:
     """The dtype of an operation on two tensors or numbers."""
-    return result_dtype(tensor1, tensor2)
+    return torch_dtype(np.dtype(result_dtype(tensor1, tensor2)))
 
 
 def can_cast(from_: Any, to: Any) -> bool:

@@ -30,6 +30,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import DTypeLike
 
+from functrans.autograd.dtypes import dtype as torch_dtype
 from functrans.autograd.methods.conversion import bfloat16_dtype, device
 from functrans.autograd.methods.state import unpickled
 from functrans.autograd.sizes import Size
@@ -139,6 +140,8 @@ def _build_dtype(dtype: np.dtype, state: Any) -> None:
 
 def _number_dtype(dtype: object) -> np.dtype:
     """NumPy's own object for a dtype that the file made."""
+    if isinstance(dtype, torch_dtype):
+        return dtype.dtype
     if not isinstance(dtype, np.dtype):
         raise TypeError(f"a dtype was expected, not {type(dtype).__name__}")
     return dtype if dtype.kind == "V" else np.dtype(dtype.str)
@@ -236,7 +239,9 @@ def _check_key(key: object) -> None:
             if len(value) > _SMALL_KEY:
                 _refuse("the file holds a key of many parts")
             rest.extend(value)
-        elif type(value) not in _PLAIN and not isinstance(value, (Tensor, np.generic, np.dtype)):
+        elif type(value) not in _PLAIN and not isinstance(
+            value, (Tensor, np.generic, np.dtype, torch_dtype)
+        ):
             _refuse(f"the file holds a key of type {type(value).__name__}")
 
 

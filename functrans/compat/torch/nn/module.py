@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.hooks import Hooks
 from functrans.autograd.methods.conversion import device
 from functrans.autograd.modes import modes, no_grad
@@ -667,7 +668,7 @@ class Module(HookRegistration):
                 check_device(arg)
             elif isinstance(arg, Tensor):
                 dtype = arg.dtype
-            elif isinstance(arg, (np.dtype, type)):
+            elif isinstance(arg, DTYPE_LIKE):
                 dtype = arg
         if dtype is None:
             return self
