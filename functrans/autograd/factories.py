@@ -20,7 +20,7 @@ from functrans.autograd.methods.rows import check_tensor, drawn, drawn_with, pla
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.modes import modes
 from functrans.autograd.promotion import default_dtype, torch_kind
-from functrans.autograd.random import Generator, stream
+from functrans.autograd.random import Generator, check_parameters, made_like, stream
 from functrans.autograd.recording import ImperativeTrace
 from functrans.autograd.tensors import Tensor, called
 from functrans.core.avals import is_differentiable_dtype
@@ -448,7 +448,7 @@ class Factories:
         result = self.made(value, requires_grad)
         if value.dtype.kind in "iub" and input.dtype.kind in "iub":
             result._follows = input._follows
-        return result
+        return made_like(result, input)
 
     def zeros_like(
         self,
@@ -668,6 +668,8 @@ class Factories:
         kind = np.dtype(dtype or (typed[0] if typed else self.default()))
         shapes = (x.shape if isinstance(x, Tensor) else np.shape(x) for x in (mean, std))
         shape = np.broadcast_shapes(*shapes) if size is None else tuple(size)
+
+        check_parameters(mean, std)
 
         def noise(size: tuple[int, ...]) -> np.ndarray:
             return normal(generator, size, kind)

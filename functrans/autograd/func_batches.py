@@ -9,7 +9,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 from functrans.core.arguments import name_of
 from functrans.core.dispatch import Tracer, shape_of
+from functrans.core.state import open_traces
+from functrans.primitives.movement import concatenate
 from functrans.transforms import vectorize
 
 
@@ -61,6 +63,8 @@ def vmap(
     def vmapped(*args: object, **kwargs: object) -> Any:
         name = name_of(func)
         size = _check_mapped(name, in_dims, args)
+        if chunk_size is not None and chunk_size < size and randomness == "different":
+            return by_chunks(name, size, args, kwargs)
 
         def check(result: Any) -> None:
             for leaf in tree.leaves(result):
@@ -72,7 +76,7 @@ def vmap(
 
         @functools.wraps(func, assigned=("__name__",), updated=())
         def one(lane: object, *own: Tensor) -> Any:
-            level = BatchLevel(randomness, size, lane)
+            level = BatchLevel(randomness, size, lane, open_traces.get()[-1])
             with entered({"batches": (*modes.batches, level)}):
                 return func(*own, **kwargs)  # keywords are not mapped
 
@@ -94,6 +98,29 @@ def vmap(
             return vectorize.vmap(run, axes_of_all, (out_dims, moved), chunk_size=chunk_size)
 
         return transformed(batched, one, given, {}, check=check)
+
+    def by_chunks(name: str, size: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Call the function anew for each chunk, which draws on its own."""
+        assert chunk_size is not None
+        whole = vmap(func, in_dims, out_dims, randomness)
+        leaves, treedef = tree.flatten(tuple(args))
+        specs = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
+        dims = _leaf_dims(name, specs, args)
+        found = []
+        for start in range(0, size, chunk_size):
+            part = slice(start, start + chunk_size)
+            own = [
+                x if dim is None else x[(slice(None),) * (dim % len(x.shape)) + (part,)]
+                for x, dim in zip(leaves, dims, strict=True)
+            ]
+            found.append(whole(*tree.unflatten(treedef, own), **kwargs))
+        ends = _leaf_dims(name, [out_dims], [found[0]])
+        columns = zip(*map(tree.leaves, found), strict=True)
+        joined = [
+            parts[0] if dim is None else concatenate(parts, dim % len(parts[0].shape))
+            for parts, dim in zip(columns, ends, strict=True)
+        ]
+        return tree.unflatten(tree.structure(found[0]), joined)
 
     return vmapped
 

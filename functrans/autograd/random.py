@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.modes import modes
+from functrans.core.dispatch import Tracer
 from functrans.core.values import Array
 
 _DEFAULT_SEED = 67280421310721
@@ -224,14 +225,28 @@ class BatchLevel:
       randomness: ``"error"``, ``"same"`` or ``"different"``.
       size: how many examples there are.
       lane: number of the example, traced; for different numbers only.
+      trace: of the tensors that depend on the example, or ``None``.
     """
 
-    __slots__ = ("lane", "randomness", "size")
+    __slots__ = ("lane", "randomness", "size", "trace")
 
-    def __init__(self, randomness: str, size: int = 0, lane: Any = None) -> None:
+    def __init__(self, randomness: str, size: int = 0, lane: Any = None, trace: Any = None) -> None:
         self.randomness = randomness
         self.size = size
         self.lane = lane
+        self.trace = trace
+
+    def maps(self, x: object) -> bool:
+        """Whether a value depends on the example, or was made the like of one that does."""
+        number = getattr(self.trace, "level", None)
+        view = getattr(x, "_view", None)
+        if number in getattr(x if view is None else view.base, "_mapped", ()):
+            return True
+        while isinstance(x, Tracer):
+            if x._trace is self.trace:
+                return True
+            x = getattr(x, "_value", None)
+        return False
 
 
 def different_levels() -> list[BatchLevel]:
@@ -247,6 +262,58 @@ def different_levels() -> list[BatchLevel]:
             "out of vmap"
         )
     return [level for level in modes.batches if level.randomness == "different"]
+
+
+def made_like(x: Any, like: Any) -> Any:
+    """A new tensor that got extents or dtype of another one: mapped over if that is."""
+    if modes.batches:
+        x._mapped = tuple([level.trace.level for level in modes.batches if level.maps(like)])
+    return x
+
+
+def check_parameters(*parameters: object) -> None:
+    """Refuse parameters of a distribution that depend on the example, where all draw the same.
+
+    Raises:
+      RuntimeError: one of them does, or a level allows no random operation.
+    """
+    if not modes.batches:
+        return
+    different_levels()
+    for level in modes.batches:
+        if level.randomness == "same" and any(map(level.maps, parameters)):
+            raise RuntimeError(
+                "Vmap does not currently support same randomness with a batched tensor input: "
+                "examples with parameters of their own cannot draw the same numbers. Use "
+                "randomness='different', or draw outside of vmap"
+            )
+
+
+def check_filled(name: str, x: object, *parameters: object) -> None:
+    """Refuse to fill a tensor that all examples share with numbers of each.
+
+    Args:
+      name: of the operation.
+      x: the tensor.
+      *parameters: of the distribution.
+
+    Raises:
+      RuntimeError: it is shared, and numbers or parameters are not.
+    """
+    for level in different_levels() if modes.batches else ():
+        if level.maps(x):
+            continue
+        if any(map(level.maps, parameters)):
+            raise RuntimeError(
+                f"vmap: inplace {name}(self, *extra_args) is not possible because there exists a "
+                "Tensor `other` in extra_args that has more elements than `self`: `other` is "
+                "mapped over and `self` is not. Use an operation that is not in-place"
+            )
+        raise RuntimeError(
+            f"vmap: Cannot ask for different inplace randomness on an unbatched tensor: {name} "
+            "would write the numbers of all examples to one tensor. Make the tensor from a mapped "
+            "one (x.new_empty, torch.empty_like), or use an operation that is not in-place"
+        )
 
 
 def stream(generator: Generator | None) -> Generator:

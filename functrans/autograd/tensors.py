@@ -225,6 +225,7 @@ class Tensor(TensorMethods):
     _inference = False
     _is_held = False  # a copy that nobody else has, for a program
     _level = 0  # the transform of ``torch.func`` in which it was made; see ``Modes.level``
+    _mapped: tuple[int, ...] = ()  # transforms of whose example it was made the like
     _retains = False
     _follows = False  # from functrans.compat.torch: default floating dtype of integers, printing
     _copies_grad = True  # by ``copy.deepcopy``

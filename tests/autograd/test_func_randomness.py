@@ -49,9 +49,12 @@ OF_SETS: dict[str, Callable[[Any], Any]] = {
     "randperm": lambda x: torch.randperm(9) + 0 * x.long().sum(),
     "multinomial of x": lambda x: torch.multinomial(x + 1, 4),
     "poisson of x": lambda x: torch.poisson(x + 9),
+    "binomial": lambda x: torch.binomial(99 * torch.ones(9), HALVES[0]) + 0 * x.sum(),
+    "binomial of x": lambda x: torch.binomial(x + 99, HALVES),
     "multinomial": lambda x: torch.multinomial(torch.ones(9), 9) + 0 * x.long().sum(),
 }
 EVERY = [*OPERATIONS, *OF_SETS]
+OF_PARAMETERS = [name for name in EVERY if " x" in name]  # of the example
 
 
 def _x() -> Any:
@@ -70,14 +73,120 @@ def test_random_operations_raise_by_default(name: str) -> None:
     for transform in (func.vmap, func.jacfwd, lambda f: func.vmap(func.grad(f))):
         with pytest.raises(RuntimeError, match="randomness error mode"):
             transform({**OPERATIONS, **OF_SETS}[name])(_x())
-    assert_array_equal(torch.get_rng_state()[1][1], state[1][1])
+    assert torch.get_rng_state()[1][2] == state[1][2]
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", [name for name in EVERY if name not in OF_PARAMETERS])
 def test_same_is_the_draw_of_one_example(name: str) -> None:
     torch.manual_seed(0)
     one = {**OPERATIONS, **OF_SETS}[name](_x()[0]).numpy()
     assert_array_equal(_drawn(name, "same"), np.stack([one] * 3))
+
+
+@pytest.mark.parametrize("name", OF_PARAMETERS)
+@pytest.mark.parametrize("inner", [lambda f: f, lambda f: lambda x: func.vjp(f, x)[0]])
+def test_same_refuses_parameters_of_examples(name: str, inner: Any) -> None:
+    state = torch.get_rng_state()
+    draw = inner({**OPERATIONS, **OF_SETS}[name])
+    with pytest.raises(RuntimeError, match="same randomness with a batched tensor input"):
+        func.vmap(draw, randomness="same")(_x())
+    assert torch.get_rng_state()[1][2] == state[1][2]
+    shared = func.vmap(lambda _: draw(_x()[0]), randomness="same")(_x())
+    assert len(np.unique(shared, axis=0)) == 1
+
+
+@pytest.mark.parametrize("name", [*FILLS, "init"])
+def test_different_numbers_fill_no_tensor_that_examples_share(name: str) -> None:
+    def fill(x: Any, p: Any = None) -> Any:
+        if name == "init":
+            return torch.nn.init.uniform_(x)
+        return getattr(x, name)(*(PARAMETERS.get(name, ()) if p is None else (p,)))
+
+    outside = torch.zeros(4)
+    for shared in (lambda x: outside, lambda x: torch.zeros(4), lambda x: outside[1:]):
+        run = func.vmap(lambda x, f=shared: fill(f(x)), randomness="different")
+        with pytest.raises(RuntimeError, match="inplace randomness on an unbatched tensor"):
+            run(_x())
+    assert outside.tolist() == [0] * 4
+    for made_like in (lambda x: x.new_empty(4), torch.zeros_like, lambda x: x.new_zeros(8)[::2]):
+        made = func.vmap(lambda x, f=made_like: fill(f(x)), randomness="different")(_x())
+        assert len(np.unique(made, axis=0)) > 1
+    torch.manual_seed(0)
+    same = func.vmap(lambda x: fill(torch.zeros(4)), randomness="same")(_x())
+    torch.manual_seed(0)
+    assert_array_equal(same[2], fill(torch.zeros(4)))
+    if name == "bernoulli_":
+        with pytest.raises(RuntimeError, match="`other` in extra_args that has more elements"):
+            func.vmap(lambda x: fill(torch.zeros(4), x), randomness="different")(_x())
+
+
+@pytest.mark.parametrize("name", [*OPERATIONS, "randperm"])
+def test_chunks_draw_on_their_own(name: str) -> None:
+    torch.manual_seed(0)
+    draw = {**OPERATIONS, **OF_SETS}[name]
+    chunks = [func.vmap(draw, randomness="different")(x) for x in (_x()[:2], _x()[2:])]
+    torch.manual_seed(0)
+    found = func.vmap(draw, randomness="different", chunk_size=2)(_x())
+    assert_array_equal(found, torch.cat(chunks))
+
+
+def test_chunks_keep_axes_and_write_to_arguments() -> None:
+    def f(x: Any, pair: Any) -> Any:
+        x.mul_(2)
+        generator = torch.Generator().manual_seed(3)
+        return {"a": x + pair[0], "b": (pair[1], torch.rand(2, generator=generator))}
+
+    x, y = torch.ones(2, 5), torch.arange(5.0)
+    run = func.vmap(
+        f, (1, (0, None)), {"a": 1, "b": (None, 0)}, randomness="different", chunk_size=3
+    )
+    found = run(x, (y, torch.tensor(7.0)))
+    assert_array_equal(found["a"], 2 + y.numpy() + np.zeros((2, 1)))
+    assert_array_equal(x, np.full((2, 5), 2.0))
+    assert found["b"][0].item() == 7
+    numbers = found["b"][1]
+    assert_array_equal(numbers[:2], numbers[3:])  # each chunk makes a generator
+    assert len(np.unique(numbers[:3])) == 6
+
+
+SEEDED = {  # the first numbers of seed 0 in PyTorch 2.13
+    "bernoulli": (lambda: torch.bernoulli(torch.full((4,), 0.5)), [1, 0, 1, 1], 0.3074),
+    "bernoulli_": (lambda: torch.zeros(4).bernoulli_(0.5), [0, 0, 1, 0], 0.4556),
+    "dropout": (lambda: F.dropout(torch.ones(4), 0.3), [0, 0, 1.4286, 0], 0.4556),
+    "exponential_": (
+        lambda: torch.zeros(4).exponential_(),
+        [3.5083, 1.2304, 0.6150, 2.5351],
+        0.4556,
+    ),
+    "cauchy_": (lambda: torch.zeros(4).cauchy_(), [10.5977, 0.7648, -0.1283, 3.9331], 0.4556),
+    "geometric_": (lambda: torch.zeros(4).geometric_(0.4), [1, 1, 2, 1], 0.4556),
+    "dropout of all": (lambda: F.dropout(torch.ones(4), 1.0), [0] * 4, 0.4963),
+}
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_seeds_mean_the_same_numbers(name: str) -> None:
+    draw, numbers, following = SEEDED[name]
+    torch.manual_seed(0)
+    np.testing.assert_allclose(draw().numpy(), numbers, atol=1e-4)
+    np.testing.assert_allclose(torch.rand(1).item(), following, atol=1e-4)
+
+
+def test_binomial_counts_successes() -> None:
+    torch.manual_seed(0)
+    count, prob = torch.tensor([0.0, 10.0, 1000.0])[:, None], torch.tensor([0.0, 0.5, 1.0])
+    found = torch.binomial(count.expand(3, 3), prob).numpy()
+    assert_array_equal(found[:, ::2], [[0, 0], [0, 10], [0, 1000]])
+    assert 400 < found[2, 1] < 600
+    for bad, match in (
+        ((torch.tensor([1]), prob), "floating-point dtypes for count"),
+        ((count, prob.double()), "Found dtype Double but expected Float"),
+        ((count, torch.tensor(float("nan"))), "NaN"),
+    ):
+        with pytest.raises((RuntimeError, ValueError), match=match):
+            torch.binomial(*bad)
+    with pytest.raises(TypeError, match="'count' must be Tensor"):
+        torch.binomial(3.0, prob)
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -111,9 +220,9 @@ def test_parameters_of_examples_are_checked(draw: Any, message: str) -> None:
 
 def test_parameters_of_examples_decide_what_is_drawn() -> None:
     x = torch.tensor([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]], requires_grad=True)
-    same = func.vmap(lambda p: torch.bernoulli(p) * p, randomness="same")(x)
-    assert same.tolist() == x.tolist()
-    same.sum().backward()
+    found = func.vmap(lambda p: torch.bernoulli(p) * p, randomness="different")(x)
+    assert found.tolist() == x.tolist()
+    found.sum().backward()
     assert x.grad.tolist() == x.tolist()
     picked = func.vmap(lambda p: torch.multinomial(p, 2, replacement=True), randomness="different")
     assert picked(x.detach()).tolist() == [[1, 1], [0, 0]]

@@ -19,6 +19,7 @@ from functrans.autograd.methods.reductions import sum_of
 from functrans.autograd.methods.rows import constant, documented, looked_at, plain
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.promotion import default_of, torch_defaults, with_default
+from functrans.autograd.random import made_like
 from functrans.autograd.tensors import Tensor
 from functrans.core.boundary import boundary
 
@@ -159,7 +160,7 @@ def _new(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Any]:
         _device(device or "cpu")  # refuses others
         shape = extents(sizes or (size,))
         result = FLOAT64.made(make(shape, dtype or self.dtype), requires_grad)
-        return with_default(result, [self])
+        return made_like(with_default(result, [self]), self)
 
     return documented(method, name, "A tensor of other extents in the same dtype.")
 
@@ -178,7 +179,7 @@ def new_full(
     _device(device or "cpu")
     shape = extents((size,))
     value = np.full(shape, plain(fill_value), dtype or self.dtype)
-    return with_default(FLOAT64.made(value, requires_grad), [self])
+    return made_like(with_default(FLOAT64.made(value, requires_grad), [self]), self)
 
 
 def new_tensor(

@@ -28,7 +28,13 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.modes import entered
 from functrans.autograd.promotion import to_dtype, torch_kind
-from functrans.autograd.random import Generator, scaled, stream
+from functrans.autograd.random import (
+    Generator,
+    check_filled,
+    check_parameters,
+    scaled,
+    stream,
+)
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
@@ -119,6 +125,7 @@ def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
         with entered({"batches": ()}):
             draw(_Sample(self.dtype), Generator(), *args, **kwargs)
         check_write(self)
+        check_filled(name, self)
 
         def numbers(size: tuple[int, ...]) -> np.ndarray:
             return draw(_Sample(self.dtype, size), generator, *args, **kwargs)
@@ -195,28 +202,34 @@ def _bernoulli(self: _Sample, generator: Any, p: Any = 0.5) -> np.ndarray:
     chance = np.asarray(looked_at(p))
     if np.any((chance < 0) | (chance > 1)):
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={chance}")
-    return stream(generator).numpy().random(self.shape) < chance
+    return _share(self, generator) < chance
+
+
+def _share(self: _Sample, generator: Any) -> np.ndarray:
+    """Uniform numbers, of full precision for every dtype."""
+    return factories.uniform(generator, self.shape, np.dtype(np.float64))
 
 
 def _exponential(self: _Sample, generator: Any, lambd: float = 1.0) -> np.ndarray:
     """Write numbers of an exponential distribution."""
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
-    return stream(generator).numpy().exponential(1 / lambd, self.shape)
+    return np.asarray(np.log1p(-_share(self, generator)) * (-1 / lambd))
 
 
 def _geometric(self: _Sample, generator: Any, p: float) -> np.ndarray:
     """Write numbers of trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
-    return stream(generator).numpy().geometric(p, self.shape)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.ceil(np.log(_share(self, generator)) / np.log1p(-p)))
 
 
 def _cauchy(self: _Sample, generator: Any, median: float = 0.0, sigma: float = 1.0) -> np.ndarray:
     """Write numbers of a Cauchy distribution."""
     if sigma <= 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
-    return stream(generator).numpy().standard_cauchy(self.shape) * sigma + median
+    return np.asarray(median + sigma * np.tan(math.pi * (_share(self, generator) - 0.5)))
 
 
 def _log_normal(self: _Sample, generator: Any, mean: float = 1.0, std: float = 2.0) -> np.ndarray:
@@ -228,6 +241,7 @@ def _log_normal(self: _Sample, generator: Any, mean: float = 1.0, std: float = 2
 
 def _array(x: Any, dtype: DTypeLike | None = None) -> Any:
     """The values of a parameter, ``None`` if it is traced."""
+    check_parameters(x)
     try:
         return np.asarray(plain(x), dtype)
     except ConcretizationError:
@@ -248,14 +262,21 @@ def bernoulli(
     Raises:
       RuntimeError: a probability is not in [0, 1].
     """
-    given = input if p is None else p
+    check_parameters(input)
+    return _heads_of(input, input if p is None else p, generator)
+
+
+def _heads_of(input: Tensor, given: Any, generator: Generator | None) -> Tensor:
+    """1 with given probabilities, else 0; numbers decide of the precision of the probabilities."""
     chance = _array(given)
+    is_single = isinstance(given, Tensor) and given.dtype.itemsize < 8
+    kind = np.dtype(np.float32 if is_single else np.float64)
 
     def noise(size: tuple[int, ...]) -> np.ndarray:
-        return stream(generator).numpy().random(size)
+        return factories.uniform(generator, size, kind)
 
     if chance is None:
-        whole = drawn(noise, input.shape, np.dtype(np.float64))
+        whole = drawn(noise, input.shape, kind)
         found = drawn_with(whole, _heads, [given], input.shape, input.dtype)
         found._follows = input._follows
         return found
@@ -268,7 +289,9 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     if not isinstance(p, Tensor):
         return _BERNOULLI(self, p, generator=generator)
     check_write(self)
-    return write("bernoulli_", self, bernoulli(self, p, generator=generator))
+    check_parameters(p)
+    check_filled("bernoulli_", self, p)
+    return write("bernoulli_", self, _heads_of(self, p, generator))
 
 
 _BERNOULLI = _random("bernoulli_", _bernoulli)
@@ -297,6 +320,57 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:  # tor
         return stream(generator).numpy().poisson(rates, size)
 
     return _numbers(draw, rates.shape, input.dtype, input)
+
+
+def _check_binomial(count: Any, prob: Any) -> None:
+    for name, given in (("count", count), ("prob", prob)):
+        if not isinstance(given, Tensor):
+            raise TypeError(
+                f"binomial(): argument '{name}' must be Tensor, not {type(given).__name__}"
+            )
+        if given.dtype.kind != "f":
+            raise ValueError(
+                f"binomial only supports floating-point dtypes for {name}, got: "
+                f"{torch_kind(given.dtype)}"
+            )
+    if count.dtype != prob.dtype:
+        raise RuntimeError(
+            f"Found dtype {torch_kind(prob.dtype)} but expected {torch_kind(count.dtype)}"
+        )
+
+
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
+    """Numbers of successes in ``count`` trials of probability ``prob``; both broadcast.
+
+    Raises:
+      TypeError: one of them is no tensor.
+      ValueError: one of them is of integers.
+      RuntimeError: their dtypes differ, or one of them holds NaN.
+    """
+    _check_binomial(count, prob)
+    shape = np.broadcast_shapes(count.shape, prob.shape)
+
+    def draw(chooser: np.random.Generator, trials: Any, chance: Any, size: Any) -> Any:
+        if np.any(np.isnan(trials)) or np.any(np.isnan(chance)):
+            raise RuntimeError("binomial: count and prob must not be NaN")
+        whole = np.maximum(trials, 0).astype(np.int64)
+        return chooser.binomial(whole, np.clip(chance, 0, 1), size)
+
+    trials, chance = _array(count), _array(prob)
+    if trials is None or chance is None:
+        return drawn_with(
+            seeds(generator),
+            lambda words, n, p: draw(np.random.default_rng(words), n, p, shape),
+            [count, prob],
+            shape,
+            count.dtype,
+        )
+    return _numbers(
+        lambda size: draw(stream(generator).numpy(), trials, chance, size),
+        shape,
+        count.dtype,
+        count,
+    )
 
 
 def _rows_of(weights: np.ndarray) -> np.ndarray:
@@ -367,6 +441,7 @@ METHODS: dict[str, Any] = {
 FUNCTIONS: dict[str, Any] = {
     "fill": fill,
     "bernoulli": bernoulli,
+    "binomial": binomial,
     "poisson": poisson,
     "multinomial": multinomial,
 }

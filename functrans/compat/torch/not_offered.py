@@ -180,7 +180,7 @@ _NAMES: dict[str, dict[str, str]] = {
         "rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
         "rare": (
             "BufferDict ModuleDict ParameterDict affine_grid_generator alpha_dropout_ "
-            "as_strided_ as_strided_scatter binomial conv_tbc convolution "
+            "as_strided_ as_strided_scatter conv_tbc convolution "
             "dropout_ embedding_renorm_ feature_alpha_dropout_ feature_dropout "
             "feature_dropout_ frobenius_norm geqrf grid_sampler grid_sampler_2d "
             "grid_sampler_3d hash_tensor histogramdd is_anomaly_check_nan_enabled "

@@ -9,14 +9,17 @@ Layer: ``compat``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from functrans.autograd import factories
-from functrans.autograd.modes import no_grad
-from functrans.autograd.random import stream
+from functrans.autograd.methods.rows import drawn
+from functrans.autograd.modes import modes, no_grad
+from functrans.autograd.random import check_filled, stream
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.writes import write
 from functrans.compat.torch.values import assign
 from functrans.core.boundary import warn
 from functrans.core.values import Array
@@ -26,6 +29,15 @@ def _set(tensor: Tensor, value: Array | complex) -> Tensor:
     with no_grad():
         assign("init_", tensor, np.broadcast_to(np.asarray(value, tensor.dtype), tensor.shape))
     return tensor
+
+
+def _fill(name: str, tensor: Tensor, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Tensor:
+    """Fill with random numbers, which ``vmap`` draws for all examples at once."""
+    if not modes.batches:
+        return _set(tensor, draw(tensor.shape))
+    check_filled(name, tensor)
+    with no_grad():
+        return write(name, tensor, drawn(draw, tensor.shape, tensor.dtype))
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
@@ -43,13 +55,20 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     dtype = tensor.dtype
     low, high = (np.asarray(end, dtype) for end in (a, b))
     wide = np.result_type(dtype, np.float64)  # product and sum are rounded once, as in torch
-    share = factories.uniform(generator, tensor.shape, dtype).astype(wide)
-    return _set(tensor, share * (high - low).astype(wide) + low.astype(wide))
+
+    def draw(size: tuple[int, ...]) -> np.ndarray:
+        share = factories.uniform(generator, size, dtype).astype(wide)
+        return np.asarray(share * (high - low).astype(wide) + low.astype(wide))
+
+    return _fill("uniform_", tensor, draw)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with normal numbers."""
-    return _set(tensor, mean + std * factories.normal(generator, tensor.shape, tensor.dtype))
+    dtype = tensor.dtype
+    return _fill(
+        "normal_", tensor, lambda size: mean + std * factories.normal(generator, size, dtype)
+    )
 
 
 def trunc_normal_(
@@ -69,8 +88,12 @@ def trunc_normal_(
     from scipy.special import ndtr, ndtri
 
     low, high = ndtr((a - mean) / std), ndtr((b - mean) / std)
-    u = low + (high - low) * factories.uniform(generator, tensor.shape, np.dtype(np.float64))
-    return _set(tensor, np.clip(mean + std * ndtri(u), a, b))
+
+    def draw(size: tuple[int, ...]) -> np.ndarray:
+        u = low + (high - low) * factories.uniform(generator, size, np.dtype(np.float64))
+        return np.asarray(np.clip(mean + std * ndtri(u), a, b))
+
+    return _fill("trunc_normal_", tensor, draw)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

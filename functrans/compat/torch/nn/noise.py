@@ -64,7 +64,7 @@ def _alpha_dropped(
     else:
         scale = 1 / math.sqrt((1 - p) * (1 + p * _ALPHA * _ALPHA))
         dtype = input.dtype
-        kept = drawn(lambda size: uniform(None, size, np.dtype(np.float32)) >= p, shape, dtype)
+        kept = drawn(lambda size: uniform(None, size, np.dtype(np.float64)) < 1 - p, shape, dtype)
         out = input * (kept * scale) + (kept * (-_ALPHA * scale) + _ALPHA * scale * (1 - p))
     return input.copy_(out) if inplace else out
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.factories import uniform
-from functrans.autograd.methods.rows import drawn
+from functrans.autograd.methods.rows import constant, drawn
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 
@@ -27,10 +27,12 @@ def kept_elements(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     """
     enter_session(like)
     dtype = like.dtype
-    scale = 1.0 / (1.0 - p) if p < 1 else 0.0
+    if p == 1:
+        return constant(np.zeros(shape, dtype))
+    scale = 1.0 / (1.0 - p)
 
     def draw(size: tuple[int, ...]) -> Any:
-        kept = uniform(None, size, np.dtype(np.float32)) >= p
+        kept = uniform(None, size, np.dtype(np.float64)) < 1 - p
         return np.asarray(kept * dtype.type(scale), dtype)
 
     return drawn(draw, shape, dtype)
