@@ -29,6 +29,7 @@ from functrans.compat.torch.distributions.sampling import (
     uniform,
 )
 from functrans.core.values import Array
+from functrans.primitives import torch_elementwise as te
 from functrans.scipy import special as sp
 
 __all__ = [
@@ -81,16 +82,22 @@ def _draw_laplace(shape: Shape, loc: Tensor, scale: Tensor) -> Tensor:
 
 
 def _laplace_cdf(x: Array, loc: Array, scale: Array) -> Array:
-    return 0.5 - 0.5 * fnp.sign(x - loc) * fnp.expm1(-fnp.abs(x - loc) / scale)
+    return 0.5 - 0.5 * te.sign(x - loc) * fnp.expm1(-te.absolute(x - loc) / scale)
+
+
+def _laplace_icdf(p: Array, loc: Array, scale: Array) -> Array:
+    return loc - scale * te.sign(p - 0.5) * fnp.log1p(-2 * te.absolute(p - 0.5))
 
 
 class Laplace(
     Family,
     parameters=_LOCATION,
     support=constraints.real,
-    log_prob=lambda x, loc, scale: -fnp.log(2 * scale) - fnp.abs(x - loc) / scale,
+    log_prob=lambda x, loc, scale: -fnp.log(2 * scale) - te.absolute(x - loc) / scale,
     cdf=_laplace_cdf,
-    icdf=lambda p, loc, scale: loc - scale * fnp.sign(p - 0.5) * fnp.log1p(-2 * fnp.abs(p - 0.5)),
+    icdf=lambda p, loc, scale: (
+        loc - scale * te.sign(p - 0.5) * fnp.log1p(-2 * te.absolute(p - 0.5))
+    ),
     rsample=_draw_laplace,
     mean="loc",
     mode="loc",
@@ -204,7 +211,7 @@ class Uniform(
     },
     support=lambda self: constraints.interval(self.low, self.high),
     log_prob=_uniform_log_prob,
-    cdf=lambda x, low, high: fnp.clip((x - low) / (high - low), 0.0, 1.0),
+    cdf=lambda x, low, high: te.clamp((x - low) / (high - low), 0.0, 1.0),
     icdf=lambda p, low, high: p * (high - low) + low,
     rsample=lambda shape, low, high: low + uniform(shape, low) * (high - low),
     mean=lambda low, high: (high + low) / 2,
@@ -252,7 +259,7 @@ class Exponential(
 
 
 def _gamma_log_prob(x: Array, concentration: Array, rate: Array) -> Array:
-    power = sp.xlogy(concentration, rate) + sp.xlogy(concentration - 1, x)
+    power = te.xlogy(concentration, rate) + te.xlogy(concentration - 1, x)
     return power - rate * x - sp.gammaln(concentration)
 
 
@@ -270,7 +277,7 @@ class Gamma(
     cdf=lambda x, concentration, rate: sp.gammainc(concentration, rate * x),
     rsample=lambda shape, concentration, rate: standard_gamma(shape, concentration) / rate,
     mean=lambda concentration, rate: concentration / rate,
-    mode=lambda concentration, rate: fnp.maximum((concentration - 1) / rate, 0.0),
+    mode=lambda concentration, rate: te.clamp_min((concentration - 1) / rate, 0.0),
     variance=lambda concentration, rate: concentration / rate**2,
     entropy=_gamma_entropy,
 ):
@@ -346,7 +353,7 @@ class FisherSnedecor(
 def _beta_log_prob(x: Array, concentration1: Array, concentration0: Array) -> Array:
     a, b = concentration1, concentration0
     norm = sp.gammaln(a + b) - sp.gammaln(a) - sp.gammaln(b)
-    return sp.xlogy(a - 1, x) + sp.xlogy(b - 1, 1 - x) + norm
+    return te.xlogy(a - 1, x) + te.xlogy(b - 1, 1 - x) + norm
 
 
 def _beta_entropy(concentration1: Array, concentration0: Array) -> Array:
@@ -357,11 +364,10 @@ def _beta_entropy(concentration1: Array, concentration0: Array) -> Array:
 
 
 def _beta_mode(concentration1: Array, concentration0: Array) -> Array:
-    """Between the ends; at the end with the smaller parameter where both are below 1."""
-    a, b = fnp.maximum(concentration1 - 1, 0.0), fnp.maximum(concentration0 - 1, 0.0)
+    """Between the ends; 1 where both parameters are below 1, as ``Dirichlet`` takes the first."""
+    a, b = te.clamp_min(concentration1 - 1, 0.0), te.clamp_min(concentration0 - 1, 0.0)
     is_low = (concentration1 < 1) & (concentration0 < 1)
-    is_first = fnp.astype(concentration1 >= concentration0, a.dtype)
-    return fnp.where(is_low, is_first, a / fnp.where(is_low, 1.0, a + b))
+    return fnp.where(is_low, 1.0, a / fnp.where(is_low, 1.0, a + b))
 
 
 def _beta_variance(concentration1: Array, concentration0: Array) -> Array:

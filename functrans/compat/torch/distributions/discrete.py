@@ -42,6 +42,7 @@ from functrans.compat.torch.distributions.utils import (
 )
 from functrans.compat.torch.functional_names import TORCH
 from functrans.core.values import Array
+from functrans.primitives import torch_elementwise as te
 from functrans.scipy import special as sp
 
 __all__ = [
@@ -64,7 +65,7 @@ class Poisson(
     ExponentialFamily,
     parameters={"rate": constraints.nonnegative},
     support=constraints.nonnegative_integer,
-    log_prob=lambda x, rate: sp.xlogy(x, rate) - rate - sp.gammaln(x + 1),
+    log_prob=lambda x, rate: te.xlogy(x, rate) - rate - sp.gammaln(x + 1),
     sample=_draw_poisson,
     mean="rate",
     mode=lambda rate: fnp.floor(rate),

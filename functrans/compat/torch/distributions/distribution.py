@@ -27,6 +27,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions import constraints
 from functrans.compat.torch.distributions.constraints import Constraint
 from functrans.compat.torch.distributions.utils import Value, broadcast_all, lazy_property
+from functrans.compat.torch.functional_names import TORCH
 
 __all__ = ["Distribution", "ExponentialFamily", "Family"]
 
@@ -468,7 +469,8 @@ def _method(name: str, word: Any) -> Callable[..., Any]:
 def value_beside(value: Any, operands: Sequence[Any]) -> Any:
     """A value of the dtype that an operation with parameters has."""
     if not isinstance(value, Tensor):
-        return value
+        like = next((x for x in operands if isinstance(x, Tensor)), None)
+        return value if like is None else TORCH.tensor(value, dtype=like.dtype)
     dtype = result_dtype(value, *operands)
     return value if dtype == value.dtype else to_dtype(value, dtype)
 

@@ -37,6 +37,7 @@ from functrans.compat.torch.distributions.distribution import (
 from functrans.compat.torch.distributions.sampling import dirichlet, normal, standard_gamma
 from functrans.compat.torch.distributions.utils import Value, broadcast_all, lazy_property
 from functrans.core.values import Array
+from functrans.primitives import torch_elementwise as te
 from functrans.scipy import linalg
 from functrans.scipy import special as sp
 
@@ -50,12 +51,12 @@ _LOG_2PI = math.log(2 * math.pi)
 def _dirichlet_log_prob(x: Array, concentration: Array) -> Array:
     a = concentration
     norm = sp.gammaln(fnp.sum(a, axis=-1)) - fnp.sum(sp.gammaln(a), axis=-1)
-    return fnp.sum(sp.xlogy(a - 1, x), axis=-1) + norm
+    return fnp.sum(te.xlogy(a - 1, x), axis=-1) + norm
 
 
 def _dirichlet_mode(concentration: Array) -> Array:
     """The first place where all parameters are below 1."""
-    above = fnp.maximum(concentration - 1, 0.0)
+    above = te.clamp_min(concentration - 1, 0.0)
     is_low = fnp.all(concentration < 1, axis=-1, keepdims=True)
     total = fnp.where(is_low, 1.0, fnp.sum(above, axis=-1, keepdims=True))
     first = (np.arange(concentration.shape[-1]) == 0).astype(concentration.dtype)

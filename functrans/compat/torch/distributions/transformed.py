@@ -41,6 +41,7 @@ from functrans.compat.torch.distributions.transforms import (
 )
 from functrans.compat.torch.distributions.utils import Value
 from functrans.core.values import Array
+from functrans.primitives import torch_elementwise as te
 from functrans.scipy import special as sp
 
 __all__ = [
@@ -253,12 +254,12 @@ class Weibull(
 
 
 def _pareto_mean(scale: Array, alpha: Array) -> Array:
-    a = fnp.maximum(alpha, 1.0)
+    a = te.clamp_min(alpha, 1.0)
     return a * scale / (a - 1)
 
 
 def _pareto_variance(scale: Array, alpha: Array) -> Array:
-    a = fnp.maximum(alpha, 2.0)
+    a = te.clamp_min(alpha, 2.0)
     return scale**2 * a / ((a - 1) ** 2 * (a - 2))
 
 
