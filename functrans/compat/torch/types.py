@@ -10,8 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import IO, Any, TypeAlias
 
-import numpy as np
-
+from functrans.autograd.dtypes import dtype
 from functrans.autograd.methods.conversion import device
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
@@ -29,7 +28,7 @@ BoolLikeType: TypeAlias = bool
 _int, _float, _bool, _complex = builtins.int, builtins.float, builtins.bool, builtins.complex
 _str, _bytes = builtins.str, builtins.bytes
 _Number = (builtins.int, builtins.float, builtins.bool)
-_dtype = np.dtype
+_dtype = dtype
 _device = device
 _size: TypeAlias = Size | list[int] | tuple[int, ...]
 _symsize: TypeAlias = Size | Sequence[int]
