@@ -357,7 +357,7 @@ def slots_of(cls: type) -> list[Any]:
     return [
         member
         for base in original_of(cls).__mro__
-        if base.__dict__.get("__slots__") and is_user_module(base.__module__)
+        if base.__dict__.get("__slots__")
         for member in base.__dict__.values()
         if isinstance(member, types.MemberDescriptorType)
     ]

@@ -14,6 +14,7 @@ import math
 import operator
 import types
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -565,3 +566,19 @@ def test_getattr_may_raise_anything(kind: type[Exception]) -> None:
     for call in (lambda: ft.jit(lambda o: 1.0)(strict), lambda: ft.jit(lambda x: strict)(1.0)):
         with pytest.raises(ft.errors.UnsupportedOperationError, match="Strict"):
             call()
+
+
+class Ratio(Fraction):
+    """An object whose attributes lie in the slots of a library's class."""
+
+    def of(self, x: Any) -> Any:
+        values = np.zeros(2)
+        values[0] = x * self.numerator
+        values[1] = x / self.denominator
+        return values.sum()
+
+
+def test_attributes_may_lie_in_slots_of_a_librarys_class() -> None:
+    ratio = Ratio(3, 4)
+    assert ft.grad(lambda x: ratio.of(x))(2.0) == 3.25
+    assert ft.grad(ratio.of)(2.0) == 3.25
