@@ -8,6 +8,7 @@ from tensor_stub import PATH, stub
 
 from functrans.autograd import Tensor, backward, from_numpy, tensor
 from functrans.autograd.nodes import GraphNode
+from functrans.autograd.sizes import Size
 
 
 def test_the_stub_is_what_the_table_says() -> None:
@@ -40,7 +41,7 @@ def test_methods_and_operators() -> None:
     assert_type(x.sort(0).indices, Tensor)
     assert_type(x.topk(1)[0], Tensor)
     assert_type(x.split(1), tuple[Tensor, ...])
-    assert_type(x.shape, tuple[int, ...])
+    assert_type(x.shape, Size)
     assert_type(x.size(), tuple[int, ...])
     assert_type(x.size(0), int)
     assert_type(x.ndim, int)
