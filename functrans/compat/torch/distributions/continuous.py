@@ -21,6 +21,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions import constraints
 from functrans.compat.torch.distributions.distribution import ExponentialFamily, Family, Shape
 from functrans.compat.torch.distributions.sampling import (
+    cauchy,
     dirichlet,
     exponential,
     normal,
@@ -117,11 +118,6 @@ class Laplace(
     stddev = property(lambda self: math.sqrt(2) * self.scale)
 
 
-def _draw_cauchy(shape: Shape, loc: Tensor, scale: Tensor) -> Tensor:
-    noise = numbers(lambda rng, size: rng.standard_cauchy(size), shape, loc.dtype)
-    return loc + noise * scale
-
-
 class Cauchy(
     Family,
     parameters=_LOCATION,
@@ -131,7 +127,7 @@ class Cauchy(
     ),
     cdf=lambda x, loc, scale: fnp.arctan((x - loc) / scale) / math.pi + 0.5,
     icdf=lambda p, loc, scale: fnp.tan(math.pi * (p - 0.5)) * scale + loc,
-    rsample=_draw_cauchy,
+    rsample=lambda shape, loc, scale: loc + cauchy(shape, loc) * scale,
     mean=lambda loc: _full(loc, np.nan),
     mode="loc",
     variance=lambda loc: _full(loc, np.inf),

@@ -14,6 +14,7 @@ Layer: ``compat``. Source: Figurnov, Mohamed and Mnih, Implicit reparameterizati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -67,8 +68,13 @@ def numbers(draw: Callable[..., Any], shape: Shape, dtype: np.dtype, *parameters
 
 
 def exponential(shape: Shape, like: Tensor) -> Any:
-    """Numbers of the exponential distribution of rate 1."""
-    return numbers(lambda rng, size: rng.standard_exponential(size), shape, like.dtype)
+    """Numbers of the exponential distribution of rate 1, PyTorch's for a seed."""
+    return (-(-TORCH.rand(shape, dtype=np.float64)).log1p()).to(like.dtype)
+
+
+def cauchy(shape: Shape, like: Tensor) -> Any:
+    """Numbers of the Cauchy distribution, PyTorch's for a seed."""
+    return ((TORCH.rand(shape, dtype=np.float64) - 0.5) * math.pi).tan().to(like.dtype)
 
 
 @custom_jvp
