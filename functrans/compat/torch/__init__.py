@@ -48,6 +48,7 @@ from functrans.compat.torch.dtypes import set_default_dtype as set_default_dtype
 from functrans.compat.torch.not_offered import not_offered as _not_offered
 from functrans.compat.torch.saving import load as load
 from functrans.compat.torch.saving import save as save
+from functrans.compat.torch.submodules import install as install
 from functrans.compat.torch.submodules import install_finder as _install_finder
 from functrans.compiler.threads import get_num_threads as get_num_threads
 from functrans.compiler.threads import set_num_threads as set_num_threads

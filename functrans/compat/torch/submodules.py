@@ -2,20 +2,24 @@
 
 Here: ``add_aliases``, which gives a package of this namespace the submodules that torch has and
 that are spread otherwise here (``torch.optim.adam``, ``torch.nn.modules.loss``), and the finder
-that says what to use where a name that is not offered is imported. Not here: the names
-(``not_offered``).
+that says what to use where a name that is not offered is imported; ``install``, which makes this
+package what ``import torch`` finds. Not here: the names (``not_offered``).
 
-The finder looks at names below this package alone, after all others.
+The finder looks at names below this package (and below ``torch``, once that is this package)
+alone, after all others.
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
+import pkgutil
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from types import ModuleType
 
+from functrans.compat import namespaces
 from functrans.compat.torch.not_offered import NAMES, not_offered
 
 _PACKAGE = __name__.rpartition(".")[0]
@@ -54,6 +58,8 @@ class NotOfferedFinder:
         Raises:
           ModuleNotFoundError: the name is one of torch's that is not offered.
         """
+        if name.startswith("torch.") and sys.modules.get("torch") is sys.modules[_PACKAGE]:
+            name = _PACKAGE + name.removeprefix("torch")
         if not name.startswith(f"{_PACKAGE}."):
             return
         own, _, last = name.rpartition(".")
@@ -66,3 +72,23 @@ def install_finder() -> None:
     """Let import statements ask the finder, once."""
     if not any(type(finder).__qualname__ == "NotOfferedFinder" for finder in sys.meta_path):
         sys.meta_path.append(NotOfferedFinder())
+
+
+def install() -> None:
+    """Let ``import torch`` find ``functrans.compat.torch``, in this process.
+
+    Libraries over torch run then as they are. ``python -m functrans.compat.torch script.py`` does
+    it for a script, ``python -m functrans.compat.torch -m module`` for a module.
+
+    Raises:
+      ImportError: torch itself is imported already.
+
+    Example:
+      >>> import functrans.compat.torch
+      >>> functrans.compat.torch.install()  # doctest: +SKIP
+      >>> import einops  # doctest: +SKIP
+    """
+    for module in pkgutil.walk_packages(sys.modules[_PACKAGE].__path__, f"{_PACKAGE}."):
+        if not module.name.endswith(".__main__"):
+            import_module(module.name)
+    namespaces.install(_PACKAGE, "torch")
