@@ -243,7 +243,7 @@ torch.autograd torch.backends torch.cuda torch.nn.attention torch.nn.convolution
 torch.nn.hook_registration torch.nn.margin_losses torch.nn.noise torch.optim.optimizer
 torch.utils.data torch.weights
 torch.nn.module torch.nn.pooling torch.optim.algorithms torch.optim.further_algorithms
-torch.optim.lbfgs torch.optim.schedules torch.saving torch.utils
+torch.__main__ torch.optim.lbfgs torch.optim.schedules torch.saving torch.utils
 torch torch.nn.containers torch.nn.module_rows torch.nn.resampling torch.optim.cyclic_schedules
 torch.nn.functional torch.optim.lr_scheduler
 torch.nn.layer_modules torch.nn.loss_modules torch.nn.resampling_modules torch.optim

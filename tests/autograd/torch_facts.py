@@ -88,6 +88,36 @@ T.autograd.functional.jacobian(lambda a: a**2, w).dtype.itemsize
 T.from_numpy(np.zeros(2)).dtype.itemsize, T.as_tensor(np.arange(3)).dtype.is_signed
 T.stack([x, x]).dtype.itemsize, T.where(x > 1, x, 0.0).dtype.itemsize, T.eye(2).dtype.itemsize
 """,
+    "numbers first": """
+T.add(2.0, x)
+T.add(2, i, alpha=3)
+T.sub(2.0, w)
+T.subtract(2.0, x)
+T.mul(2.0, x)
+T.multiply(2, i)
+T.div(2.0, x)
+T.div(1, i)
+T.div(5.0, x, rounding_mode="floor")
+T.true_divide(2, i + 1)
+T.floor_divide(7, i + 1)
+T.bitwise_and(2, i)
+T.bitwise_left_shift(2, i)
+T.add(2.0, i)
+T.mul(2, T.tensor(3))
+T.mul(2.5, T.tensor(3))
+T.mul(2.5, T.tensor(3.0, dtype=T.float64))
+T.mul(2.5, x.half())
+T.mul(2j, x)
+T.add(True, x)
+T.sub(True, T.tensor([True]))
+T.add(2.0, x, out=T.zeros(2, 3))
+T.func.vmap(lambda a: T.add(2.0, a))(x)
+T.func.vmap(lambda a: T.mul(2.5, a))(i)
+T.func.vmap(lambda a: T.sub(1, a))(i)
+T.func.grad(lambda a: T.div(2.0, a).sum())(w.detach())
+T.func.jvp(lambda a: T.sub(2.0, a), (x,), (x,))
+T.div(2.0, w).sum().backward(); w.grad
+""",
 }
 
 DTYPES = "float16 float32 float64 complex64 complex128 uint8 int8 int16 int32 int64 bool"

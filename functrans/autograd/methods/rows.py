@@ -26,7 +26,7 @@ from functrans import pytrees as tree
 from functrans.arrays.masked import MaskedSelection
 from functrans.autograd.composites import CompositeNode, composite, named
 from functrans.autograd.modes import entered, modes
-from functrans.autograd.promotion import default_of, to_dtype, with_default
+from functrans.autograd.promotion import default_of, result_dtype, to_dtype, with_default
 from functrans.autograd.random import Generator, different_levels, stream
 from functrans.autograd.recording import enter_session, innermost, node_of
 from functrans.autograd.tensors import Tensor, called
@@ -216,7 +216,8 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
                         break
                 else:
                     raise TypeError(f'{name}() missing 1 required positional arguments: "input"')
-            check_tensor(name, args[0])
+            if not isinstance(args[0], Tensor):
+                args = _with_tensor(name, args)
             return method(*args, **kwargs)
         except Exception as error:
             shorten(error)
@@ -224,6 +225,32 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
     function.__name__ = function.__qualname__ = name
     return function
+
+
+_NUMBER_FIRST = frozenset(
+    """
+    add bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor div divide
+    floor_divide mul multiply sub subtract true_divide
+    """.split()
+)
+"""Functions of two operands of which the first one may be a number."""
+
+
+def _with_tensor(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments whose first one, a number, is a tensor in the dtype of the operation.
+
+    Raises:
+      TypeError: it is no number, or none is taken there.
+    """
+    number, *rest = args
+    if (
+        name not in _NUMBER_FIRST
+        or not isinstance(number, (bool, int, float, complex))
+        or not (rest and isinstance(rest[0], Tensor))
+    ):
+        check_tensor(name, number)
+    dtype = np.dtype(result_dtype(number, rest[0]))
+    return with_default(Tensor.of(np.array(number, dtype)), rest[:1]), *rest
 
 
 def results(name: str, *fields: str) -> Any:

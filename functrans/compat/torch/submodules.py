@@ -16,7 +16,6 @@ from __future__ import annotations
 import pkgutil
 import sys
 from collections.abc import Mapping
-from importlib import import_module
 from types import ModuleType
 
 from functrans.compat import namespaces
@@ -90,5 +89,5 @@ def install() -> None:
     """
     for module in pkgutil.walk_packages(sys.modules[_PACKAGE].__path__, f"{_PACKAGE}."):
         if not module.name.endswith(".__main__"):
-            import_module(module.name)
+            pkgutil.resolve_name(module.name)
     namespaces.install(_PACKAGE, "torch")
