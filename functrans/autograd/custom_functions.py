@@ -23,12 +23,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from functrans import pytrees as tree
+from functrans.autograd.modes import modes
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, node_of
 from functrans.autograd.tensors import Tensor
-from functrans.control.custom_rules import _UserPullback, _UserVjpCall, custom_jvp, custom_vjp
+from functrans.control.custom_rules import (
+    SymbolicZero,
+    _UserPullback,
+    _UserVjpCall,
+    custom_jvp,
+    custom_vjp,
+)
 from functrans.core.arguments import tangent_dtype
 from functrans.core.avals import is_differentiable_dtype
-from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, owner, shape_of, tracing
+from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, owner, tracing
 from functrans.core.values import Array
 from functrans.passes.cotangents import zeros
 from functrans.primitives.complex_parts import conjugate
@@ -147,6 +155,14 @@ def backward_on_traced(
 # calls -------------------------------------------------------------------------------------------
 
 
+def _views(out: Tensor, inputs: Sequence[Any]) -> bool:
+    """Whether a result is a view of an argument, or of what that views."""
+    if out._view is None:
+        return False
+    bases = [x if x._view is None else x._view.base for x in inputs if isinstance(x, Tensor)]
+    return any(out._view.base is base for base in bases)
+
+
 class _Layout:
     """What a run of ``forward`` returned and saved, without the tensors.
 
@@ -159,6 +175,7 @@ class _Layout:
       tensors: likewise attributes of the context that are tensors, by name.
       attributes: the other attributes.
       dirty: pairs of tensor argument and result that are the same tensor.
+      views: results that are arguments, or views of them.
       constant: results without derivative.
     """
 
@@ -182,6 +199,11 @@ class _Layout:
         constant = {id(x) for x in ctx.non_differentiable}
         self.constant = [id(out) in constant for out in own]
         numbers = {id(x): i for i, x in enumerate(inputs)}
+        self.views = [
+            i
+            for i, out in enumerate(own)
+            if id(out) not in written and (id(out) in numbers or _views(out, inputs))
+        ]
         self.dirty = [
             (numbers[id(out)], i)
             for i, out in enumerate(own)
@@ -221,6 +243,9 @@ _OWN_ATTRIBUTES = frozenset(
 )  # fmt: skip
 
 
+_CONTAINERS = frozenset({list, tuple, dict})
+
+
 class _FunctionCall(_UserVjpCall):
     """A call of a ``Function`` that has a backward function."""
 
@@ -231,8 +256,10 @@ class _FunctionCall(_UserVjpCall):
         self, closed: Sequence[Any], args: Sequence[Any], perturbed: Sequence[bool]
     ) -> tuple[list[Any], list[Any], _UserPullback]:
         """The user's ``forward``; what a linear program pushes forward is pushed by his ``jvp``."""
-        outs, residuals, pullback = super().forward(closed, args, perturbed)
         function = self.function
+        function.perturbed = tuple(perturbed)
+        outs, residuals, pullback = super().forward(closed, args, perturbed)
+        pullback.takes_zeros = True  # those that did not come may be ``None`` for the user
         if function.rules.has_jvp(function.cls):
             pullback.pusher = function.push
         return outs, residuals, pullback
@@ -244,11 +271,7 @@ class _FunctionCall(_UserVjpCall):
         function = self.function
         if not function.rules.has_jvp(function.cls):
             return None
-        filled = [
-            np.zeros(shape_of(x), dtype_of(x)) if t is None else t
-            for t, x in zip(tangents, args, strict=True)
-        ]
-        outs, dots = function.jvp(args, filled)
+        outs, dots = function.jvp(args, tangents)
         leaves = self.signature.results(outs)
         return leaves, [
             dot if is_differentiable_dtype(dtype_of(out)) else None
@@ -293,7 +316,12 @@ class _Traced:
       cls: the function.
       args: the arguments, ``None`` in place of tensors.
       positions: of the tensors.
+      held: per container among the arguments that holds tensors its position, its leaves (``None``
+        in place of tensors) and its structure. They follow the other tensors, without derivative.
+      perturbed: per tensor whether a derivative is asked in it.
       layout: what the last run of ``forward`` did.
+      randomness: that of the innermost ``vmap`` around the call.
+      name: torch's name of the node.
     """
 
     def __init__(
@@ -303,23 +331,38 @@ class _Traced:
         self.cls = cls
         self.positions = positions
         self.args = [None if i in positions else arg for i, arg in enumerate(args)]
+        self.held: list[tuple[int, list[Any], Any]] = []
+        self.leaves = [args[i] for i in positions]
+        for i, arg in enumerate(self.args):
+            if type(arg) in _CONTAINERS:
+                leaves, treedef = tree.flatten(arg)
+                given = [x for x in leaves if isinstance(x, Tracer)]
+                if given:
+                    own = [None if isinstance(x, Tracer) else (x,) for x in leaves]
+                    self.held.append((i, own, treedef))
+                    self.leaves.extend(given)
+        self.perturbed = (True,) * len(self.leaves)
         self.layout: _Layout | None = None
-
-    @property
-    def name(self) -> str:
-        """Torch's name of the node."""
-        return f"{self.cls.__name__}Backward"
+        self.name = f"{cls.__name__}{'Generated' if modes.level else ''}Backward"
+        self.randomness = modes.batches[-1].randomness if modes.batches else "error"
 
     def filled(self, tensors: Sequence[Any]) -> list[Any]:
         """All arguments."""
         full = list(self.args)
-        for i, tensor in zip(self.positions, tensors, strict=True):
-            full[i] = tensor
+        given = iter(tensors)
+        for i in self.positions:
+            full[i] = next(given)
+        for i, leaves, treedef in self.held:
+            own = [next(given) if other is None else other[0] for other in leaves]
+            full[i] = tree.unflatten(treedef, own)
         return full
 
     def note(self, ctx: object, args: Sequence[Any], outs: Sequence[Any], many: bool) -> None:
         """Note what a run returned and saved."""
-        self.layout = _Layout(ctx, [args[i] for i in self.positions], outs, many)
+        inputs = [args[i] for i in self.positions]
+        for i, _, _ in self.held:
+            inputs.extend([x for x in tree.leaves(args[i]) if isinstance(x, Tensor)])
+        self.layout = _Layout(ctx, inputs, outs, many)
 
     def run(self, *leaves: object) -> list[Any]:
         """``forward`` itself, at the lowest level: values of tensor results, then further ones."""
@@ -370,13 +413,14 @@ class _Traced:
         outs = result if self.layout.many else (result,)
         return [out for out in outs if isinstance(out, Tensor)] + extra
 
-    def context(self, layout: _Layout, saved: Sequence[Any], tensors: Sequence[Any]) -> Any:
+    def context(self, static: _Static, saved: Sequence[Any], tensors: Sequence[Any]) -> Any:
         """A context for the user's method."""
-        ctx = self.rules.new_context(self.cls)
+        ctx, layout = self.rules.new_context(self.cls), static.layout
         vars(ctx).update(layout.attributes)
         vars(ctx).update(zip(layout.tensors, tensors, strict=True))
         ctx._given = tuple(saved)
-        ctx.needs_input_grad = tuple([i in self.positions for i in range(len(self.args))])
+        needed = dict(zip(self.positions, static.perturbed, strict=False))
+        ctx.needs_input_grad = tuple([needed.get(i, False) for i in range(len(self.args))])
         return ctx
 
     def forward(self, *leaves: Any) -> Any:
@@ -387,28 +431,41 @@ class _Traced:
         values = layout.values([*layout.saved, *layout.tensors.values()], leaves, outs)
         pushed = layout.values(layout.for_jvp, leaves, outs) if self.rules.has_jvp(self.cls) else ()
         avals = [aval_of(x) for x in leaves]
-        return outs, (_Static(layout, [aval_of(x) for x in outs], avals), values, pushed)
+        static = _Static(layout, [aval_of(x) for x in outs], avals, self.perturbed)
+        return outs, (static, values, pushed)
 
     def backward(self, residuals: Any, cts: list[Any]) -> tuple[Any, ...]:
         """The user's backward function on cotangents."""
         static, values, _ = residuals
         layout, avals = static.layout, static.out_avals
-        gradients = []
+        fills = layout.attributes["materialize_grads"]
+        gradients: list[Any] = []
         for ct, aval, is_constant in zip(cts, avals, layout.constant, strict=False):
-            if is_constant or not is_differentiable_dtype(aval.dtype):
+            if (
+                isinstance(ct, SymbolicZero)
+                or is_constant
+                or not is_differentiable_dtype(aval.dtype)
+            ):
+                if not fills:
+                    gradients.append(None)
+                    continue
                 ct = np.zeros(aval.shape, aval.dtype)
             gradients.append(conjugate(ct) if aval.dtype.kind == "c" else ct)
         n, k = len(values), len(layout.saved)
         with tensors_of(self.name, [*values, *gradients]) as (tensors, value_in):
-            ctx = self.context(layout, tensors[:k], tensors[k:n])
+            ctx = self.context(static, tensors[:k], tensors[k:n])
             given = iter(tensors[n:])
             full = [next(given) if other is None else None for other in layout.others]
             result = self.cls.call_backward(ctx, full)
-            likes = [a if is_differentiable_dtype(a.dtype) else None for a in static.avals]
+            likes = [
+                a if is_differentiable_dtype(a.dtype) else None
+                for a in static.avals[: len(self.positions)]
+            ]
             pulled = self.rules.checked_gradients(
                 self.name, result, len(self.args), self.positions, likes
             )
             found = [value_in(g) for g in pulled]
+        found += [None] * (len(static.avals) - len(found))  # tensors in containers
         return tuple(
             [
                 conjugate(g) if g is not None and aval.dtype.kind == "c" else g
@@ -422,20 +479,17 @@ class _Traced:
         layout = self.layout
         assert layout is not None
         values = layout.values(layout.for_jvp, primals, outs)
-        static = _Static(layout, list(map(aval_of, outs)), list(map(aval_of, primals)))
+        avals = list(map(aval_of, primals))
+        static = _Static(layout, list(map(aval_of, outs)), avals, self.perturbed)
         return outs, self._pushed(static, values, tangents)
 
     def push(self, residuals: Any, tangents: Sequence[Any]) -> list[Any]:
         """The user's ``jvp`` on tangents, ``None`` for zero; what it reads was saved."""
         static, _, values = residuals
-        filled = [
-            np.zeros(aval.shape, aval.dtype) if t is None else t
-            for t, aval in zip(tangents, static.avals, strict=True)
-        ]
         return [
             cast(dot, aval.dtype) if is_differentiable_dtype(aval.dtype) else zeros(aval.strong())
             for dot, aval in zip(
-                self._pushed(static, values, filled), static.out_avals, strict=True
+                self._pushed(static, values, tangents), static.out_avals, strict=True
             )
         ]
 
@@ -444,15 +498,40 @@ class _Traced:
         layout = static.layout
         n = len(values)
         k = n - len(layout.tensors)
+        fills = layout.attributes["materialize_grads"]
         given = [
-            t if is_differentiable_dtype(aval.dtype) else None
+            None
+            if not is_differentiable_dtype(aval.dtype)
+            else np.zeros(aval.shape, aval.dtype)
+            if t is None and fills
+            else t
             for t, aval in zip(tangents, static.avals, strict=True)
         ]
         with tensors_of(f"jvp of {self.cls.__name__}", [*values, *given]) as (tensors, value_in):
-            ctx = self.context(layout, tensors[:k], tensors[k:n])
-            own = dict(zip(self.positions, tensors[n:], strict=True))
+            ctx = self.context(static, tensors[:k], tensors[k:n])
+            own = dict(zip(self.positions, tensors[n:], strict=False))
             result = self.cls.jvp(ctx, *[own.get(i) for i in range(len(self.args))])
-            return [value_in(dot) for dot in self._checked_tangents(result, static)]
+            dots = self._checked_tangents(result, static)
+            self._check_memory(layout, tensors[n:], dots)
+            return [value_in(dot) for dot in dots]
+
+    def _check_memory(self, layout: _Layout, given: Sequence[Any], dots: Sequence[Any]) -> None:
+        """Refuse tangents that do not share memory where results and arguments do."""
+        for i, j in layout.dirty:
+            if given[i] is not None and dots[j] is not given[i]:
+                raise RuntimeError(
+                    "An inplace custom Function is not modifying the forward mode gradients "
+                    "inplace. If the forward is modifying an input inplace, then the jvp function "
+                    "must modify the corresponding gradient inplace and return it: "
+                    f"{self.cls.__name__}"
+                )
+        for j in layout.views:
+            if isinstance(dots[j], Tensor) and dots[j]._view is None:
+                raise RuntimeError(
+                    "A custom Function's forward is returning a view (or an input as-is) but the "
+                    f"jvp is not returning a view: {self.cls.__name__} (return tangent.view_as("
+                    "tangent) for an argument that is returned as it is)"
+                )
 
     def _checked_tangents(self, result: object, static: _Static) -> list[Any]:
         """Tangents of the results, zero for further ones."""
@@ -471,7 +550,14 @@ class _Traced:
                 raise RuntimeError(
                     f"expected Variable or None (got {type(dot).__name__}) for grad output {i}."
                 )
-            if dot is None or (i < len(layout.constant) and layout.constant[i]):
+            is_constant = i < len(layout.constant) and layout.constant[i]
+            if dot is not None and (is_constant or not is_differentiable_dtype(aval.dtype)):
+                raise RuntimeError(
+                    f"Function's jvp returned a gradient at position {i}, but  the corresponding "
+                    "forward output is not a differentiable Tensor.You should return None at that "
+                    "position instead."
+                )
+            if dot is None:
                 dtype = tangent_dtype(aval.dtype)
                 dots.append(np.zeros(aval.shape, dtype))
                 continue
@@ -489,20 +575,41 @@ class _Traced:
         self, size: int, leaves: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[tuple[Any, ...], tuple[int | None, ...]]:
         """The user's ``vmap``; results and where their batch axes are."""
-        own = dict(zip(self.positions, dims, strict=True))
-        in_dims = tuple([own.get(i) for i in range(len(self.args))])
+        given = iter(dims)
+        mapped: list[Any] = [None] * len(self.args)
+        for i in self.positions:
+            mapped[i] = next(given)
+        for i, others, treedef in self.held:
+            own = [next(given) if other is None else None for other in others]
+            mapped[i] = tree.unflatten(treedef, own)
+        info = VmapInfo(size, self.randomness)
         with tensors_of(f"vmap of {self.cls.__name__}", leaves) as (tensors, value_in):
-            out, out_dims = self.cls.vmap(VmapInfo(size, "error"), in_dims, *self.filled(tensors))
-            many = isinstance(out, tuple)
-            outs = out if many else (out,)
-            if not isinstance(out_dims, (tuple, list)):
-                out_dims = (out_dims,) * len(outs)
+            found = self.cls.vmap(info, tuple(mapped), *self.filled(tensors))
             pairs = [
-                (value_in(x), d)
-                for x, d in zip(outs, out_dims, strict=True)
+                (value_in(x), self._out_dim(x, d))
+                for x, d in zip(*_batched_results(found), strict=True)
                 if isinstance(x, Tensor)
             ]
+        assert self.layout is not None
+        expected = sum(other is None for other in self.layout.others)
+        if len(pairs) != expected:
+            raise RuntimeError(
+                f"the vmap staticmethod of {self.cls.__name__} returned {len(pairs)} tensors, and "
+                f"forward returns {expected}"
+            )
         return tuple([x for x, _ in pairs]), tuple([d for _, d in pairs])
+
+    def _out_dim(self, x: Tensor, dim: int | None) -> int | None:
+        """Where the batch axis of a result is, counted from the front."""
+        if dim is None:
+            return None
+        n = len(x.shape)
+        if not -n <= dim < n:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got "
+                f"{dim}): out_dims of the vmap staticmethod of {self.cls.__name__}"
+            )
+        return dim % n
 
     def assembled(self, args: Sequence[Any], outs: Sequence[Any]) -> Any:
         """What the call returns."""
@@ -519,7 +626,9 @@ class _Traced:
                 (main or node.parents[0]).label = self.name
         for i, j in layout.dirty:
             target = args[self.positions[i]]
-            if isinstance(target, Tensor) and target._view is not None:
+            if isinstance(target, Tensor) and (
+                target._view is not None or target._dual is not None
+            ):
                 self.rules.write(self.cls.__name__, target, results[j])  # its base is written to
             elif isinstance(target, Tensor):
                 target._value, target._node = results[j]._value, results[j]._node
@@ -532,12 +641,45 @@ class _Traced:
         return tuple(full) if layout.many else full[0]
 
 
+def _batched_results(found: object) -> tuple[Sequence[Any], Sequence[int | None]]:
+    """Results of a user's ``vmap``, and the place of the batch axis in each.
+
+    Raises:
+      RuntimeError: there are not exactly the two, or the second does not fit the first.
+    """
+    if not isinstance(found, tuple) or len(found) != 2:
+        got = f"{len(found)} returns" if isinstance(found, tuple) else f"a {type(found)}"
+        raise RuntimeError(
+            "Expected the vmap staticmethod to have two returns, an output and out_dims with "
+            f"pytree structure compatible with the output. Got {got} instead"
+        )
+    out, out_dims = found
+    outs = out if isinstance(out, tuple) else (out,)
+    if out_dims is None or isinstance(out_dims, int):
+        return outs, (out_dims,) * len(outs)
+    dims = out_dims if isinstance(out, tuple) and isinstance(out_dims, (tuple, list)) else ()
+    if len(dims) != len(outs) or not all(d is None or isinstance(d, int) for d in dims):
+        raise RuntimeError(
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) "
+            f"tuple. Expected out_dims={out_dims} to be compatible with the structure of `output`: "
+            f"an int, None, or, for {len(outs)} results in a tuple, as many of them"
+        )
+    return outs, dims
+
+
 class _Static:
     """What a backward function reads besides arrays."""
 
-    __slots__ = ("avals", "layout", "out_avals")
+    __slots__ = ("avals", "layout", "out_avals", "perturbed")
 
-    def __init__(self, layout: _Layout, out_avals: list[Any], avals: list[Any]) -> None:
+    def __init__(
+        self,
+        layout: _Layout,
+        out_avals: list[Any],
+        avals: list[Any],
+        perturbed: tuple[bool, ...],
+    ) -> None:
+        self.perturbed = perturbed
         self.layout = layout
         self.out_avals = out_avals
         self.avals = avals
@@ -567,6 +709,12 @@ def apply_traced(rules: Rules, cls: Any, args: Sequence[Any]) -> Tensor:
             if isinstance(a, Tracer) or (has_arrays and isinstance(a, (np.ndarray, np.generic)))
         ]
     )
+    if rules.has_vmap(cls) and cls.generate_vmap_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
+            "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
+            "overridden vmap staticmethod to avoid ambiguity"
+        )
     call = _Traced(rules, cls, args, positions)
-    outs = call.call(*[args[i] for i in positions])
+    outs = call.call(*call.leaves)
     return call.assembled(args, outs)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans import pytrees as tree
 from functrans.autograd.custom_functions import Rules, apply_traced
 from functrans.autograd.function_nodes import BackwardCFunction as BackwardCFunction
 from functrans.autograd.function_nodes import FunctionCtx as FunctionCtx
@@ -229,7 +230,8 @@ class Function:
         trace = owner(args)
         if trace is None or trace is PERMANENT:
             enter_session(*args)
-            trace = owner(args)
+            held = [x for a in args if type(a) in (list, tuple, dict) for x in tree.leaves(a)]
+            trace = owner((*args, *held))
         if trace is None or trace is PERMANENT:
             ends = [observer(cls.__name__, args) for observer in modes.observers]
             try:
@@ -252,15 +254,17 @@ def new_context(cls: type[Function]) -> BackwardCFunction:
 
 
 def run_forward(cls: type[Function], ctx: object, args: Sequence[Any]) -> Any:
-    """Run the user's ``forward``, unrecorded."""
+    """Run the user's ``forward``, unrecorded, and check what it marked and saved."""
     before = modes.grad
     modes.grad = False
     forward: Any = cls.forward
     try:
         if cls.setup_context is Function.setup_context:
-            return forward(ctx, *args)
-        result = forward(*args)
-        cls.setup_context(ctx, tuple(args), result)
+            result = forward(ctx, *args)
+        else:
+            result = forward(*args)
+            cls.setup_context(ctx, tuple(args), result)
+        _check_marks(ctx)
         return result
     finally:
         modes.grad = before
@@ -285,7 +289,6 @@ def apply_recorded(
     result = run_forward(cls, ctx, args)
     many = isinstance(result, tuple)
     outs = list(result) if many else [result]
-    _check_marks(ctx)
     is_recorded = modes.grad and bool(required)
     finish = _Results(cls, ctx, inputs, is_recorded)
     finish.check(outs)
