@@ -27,16 +27,11 @@ from functrans import pytrees as tree
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, node_of
 from functrans.autograd.tensors import Tensor
-from functrans.control.custom_rules import (
-    SymbolicZero,
-    _UserPullback,
-    _UserVjpCall,
-    custom_jvp,
-    custom_vjp,
-)
+from functrans.control.custom_rules import _UserPullback, _UserVjpCall, custom_jvp, custom_vjp
 from functrans.core.arguments import tangent_dtype
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, owner, tracing
+from functrans.core.structs import SymbolicZero
 from functrans.core.values import Array
 from functrans.passes.cotangents import zeros
 from functrans.primitives.complex_parts import conjugate

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from numpy.testing import assert_allclose
 
 from functrans.compat import torch
 
