@@ -231,7 +231,7 @@ autograd.spaces autograd.table jax.opaque jax.settings jax.table namespaces
 autograd.operators autograd.rules jax.values
 autograd autograd.tools jax.arrays
 jax
-torch.autograd.functional torch.devices torch.dtypes torch.further_names torch.nn.activations
+torch.autograd.functional torch.dtypes torch.further_names torch.nn.activations
 torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness
 torch.not_offered torch.polynomials torch.utils._pytree torch.utils.checkpoint
 torch.utils.datasets torch.utils.samplers torch.values

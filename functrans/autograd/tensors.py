@@ -350,6 +350,18 @@ MEANINGLESS = frozenset(
 """Keywords of torch that mean nothing here; functions take them as ``**_``."""
 
 
+def refuse_device(device: object) -> None:
+    """Refuse a device, given as one or by its name, on which nothing is computed.
+
+    Raises:
+      RuntimeError: it is not the CPU.
+    """
+    if device is not None and str(device).partition(":")[0] not in ("cpu", "meta"):
+        raise RuntimeError(
+            f"device {str(device)!r} is not available: functrans computes on the CPU"
+        )
+
+
 def called(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """A function under the name by which it is called, which Python's own messages show.
 
@@ -392,6 +404,8 @@ def _checked(function: Callable[..., Any], name: str, known: Set[str]) -> Callab
             for keyword in kwargs:
                 if keyword not in known:
                     raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
+                if keyword == "device":
+                    refuse_device(kwargs[keyword])
             return function(*args, **kwargs)
         except Exception as error:
             shorten(error)

@@ -84,7 +84,9 @@ def test_vmap_is_that_of_func():
         lambda: torch.nn.Transformer(4, 2, 1, 1, 4, device="cuda"),
         lambda: torch.nn.Linear(2, 2).cuda(),
         lambda: torch.ones(2).cuda(),
-        lambda: torch.device("cuda"),
+        lambda: torch.ones(2).to(torch.device("cuda")),
+        lambda: torch.zeros(2, device=torch.device("mps")),
+        lambda: torch.device("cuda").__enter__(),
         lambda: torch.hann_window(3, device="cuda"),
         lambda: torch.set_default_device("cuda"),
     ],
@@ -92,6 +94,14 @@ def test_vmap_is_that_of_func():
 def test_other_devices_are_refused(call):
     with pytest.raises(RuntimeError, match="functrans computes on the CPU"):
         call()
+
+
+def test_devices_have_names():
+    assert repr(torch.device("cuda:1")) == "device(type='cuda', index=1)"
+    assert str(torch.device("cuda", 1)) == "cuda:1"
+    for name, words in (("disk", "Expected one of cpu"), ("cuda:x", "Invalid device string")):
+        with pytest.raises(RuntimeError, match=words):
+            torch.device(name)
 
 
 def test_the_cpu_is_accepted():

@@ -20,19 +20,24 @@ from functrans.autograd.methods.rows import constant, documented, looked_at, pla
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.promotion import default_of, torch_defaults, with_default
 from functrans.autograd.random import made_like
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.core.boundary import boundary
+
+_KINDS = (
+    "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga",
+    "maia", "xla", "lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone",
+)  # fmt: skip
 
 
 class device:  # noqa: N801  # torch's name
-    """Where a tensor lies: always the CPU.
+    """Where a tensor lies: always the CPU. Others have names, and are refused where they are used.
 
     Args:
       type: ``"cpu"``, or with an index ``"cpu:0"``.
-      index: accepted.
+      index: which of several.
 
     Raises:
-      RuntimeError: another device.
+      RuntimeError: there is no such kind, or the index is none.
 
     Example:
       >>> device("cpu")
@@ -42,9 +47,13 @@ class device:  # noqa: N801  # torch's name
     @boundary
     def __init__(self, type: Any = "cpu", index: int | None = None) -> None:  # torch's name
         name = type.type if isinstance(type, device) else str(type)
-        kind, _, number = name.partition(":")
-        if kind not in ("cpu", "meta"):
-            raise RuntimeError(f"device {name!r} is not available: functrans computes on the CPU")
+        kind, colon, number = name.partition(":")
+        if kind not in _KINDS:
+            raise RuntimeError(
+                f"Expected one of {', '.join(_KINDS)} device type at start of device string: {name}"
+            )
+        if bool(colon) != number.isdecimal():
+            raise RuntimeError(f"Invalid device string: {name!r}")
         self.type: str = kind
         self.index: int | None = int(number) if number else index
 
@@ -58,14 +67,16 @@ class device:  # noqa: N801  # torch's name
 
     def __repr__(self) -> str:
         """``device(type='cpu')``."""
-        return f"device(type={self.type!r})"
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type={self.type!r}{index})"
 
     def __str__(self) -> str:
-        """``cpu``."""
-        return self.type
+        """``cpu``, or ``cuda:1``."""
+        return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __enter__(self) -> device:
         """Tensors are made there: nothing to do."""
+        refuse_device(self)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -73,7 +84,6 @@ class device:  # noqa: N801  # torch's name
 
 
 CPU = device("cpu")
-_device = device  # where an argument has its name
 
 
 def bfloat16_dtype() -> np.dtype:
@@ -157,7 +167,7 @@ def _new(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Any]:
     ) -> Tensor:
         if not sizes and size is None:
             raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
-        _device(device or "cpu")  # refuses others
+        refuse_device(device)
         shape = extents(sizes or (size,))
         result = FLOAT64.made(make(shape, dtype or self.dtype), requires_grad)
         return made_like(with_default(result, [self]), self)
@@ -176,7 +186,7 @@ def new_full(
     **_: object,
 ) -> Tensor:
     """A tensor of one number in the same dtype."""
-    _device(device or "cpu")
+    refuse_device(device)
     shape = extents((size,))
     value = np.full(shape, plain(fill_value), dtype or self.dtype)
     return made_like(with_default(FLOAT64.made(value, requires_grad), [self]), self)
@@ -192,7 +202,7 @@ def new_tensor(
     **_: object,
 ) -> Tensor:
     """A tensor of data; without a dtype in that of this one."""
-    _device(device or "cpu")
+    refuse_device(device)
     value = array_of(data, dtype or self.dtype, default_of(self))
     return with_default(FLOAT64.made(value, requires_grad), [self])
 

@@ -16,7 +16,7 @@ from functrans.autograd.factories import FLOAT64, array_of
 from functrans.autograd.labels import torch_type
 from functrans.autograd.promotion import torch_defaults, torch_kind
 from functrans.autograd.sizes import Size
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.autograd.views import view
 from functrans.core.boundary import boundary
 
@@ -61,10 +61,7 @@ def made(
       TypeError: the arguments are something else.
       RuntimeError: a negative size; another device.
     """
-    if device is not None and str(device).partition(":")[0] != "cpu":
-        raise RuntimeError(
-            f"device {str(device)!r} is not available: functrans computes on the CPU"
-        )
+    refuse_device(device)
     first = args[0] if args else Size((0,))
     if len(args) == 1 and isinstance(first, Tensor):
         return _alias(first)

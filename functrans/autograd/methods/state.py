@@ -27,7 +27,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of, with_own_only
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.autograd.views import detached
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
 from functrans.core.avals import is_differentiable_dtype
@@ -454,8 +454,8 @@ def to(
       TypeError: an argument is something else.
     """
     for arg in (device, *args):
-        if isinstance(arg, str) and arg.partition(":")[0] not in ("cpu", "meta"):
-            raise RuntimeError(f"device {arg!r} is not available: functrans computes on the CPU")
+        if isinstance(arg, str) or type(arg).__name__ == "device":
+            refuse_device(arg)
         if isinstance(arg, Tensor):
             dtype = arg.dtype
         elif isinstance(arg, DTYPE_LIKE):

@@ -37,8 +37,7 @@ from functrans.autograd.methods.printing import set_printoptions
 from functrans.autograd.methods.rows import check_tensor, function_form
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.sizes import Size
-from functrans.autograd.tensors import Tensor, called
-from functrans.compat.torch.devices import check_device
+from functrans.autograd.tensors import Tensor, called, refuse_device
 from functrans.core.boundary import shorten
 
 TORCH = Factories(lambda: torch_defaults.dtype, follows_torch=True)
@@ -73,7 +72,7 @@ def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
     def factory(*args: object, **kwargs: object) -> Any:
         try:
             if kwargs:
-                check_device(kwargs.get("device"))
+                refuse_device(kwargs.get("device"))
             return function(*args, **kwargs)
         except Exception as error:
             shorten(error)

@@ -25,7 +25,7 @@ from functrans.autograd.methods.linear_algebra import LINALG
 from functrans.autograd.methods.rows import check_tensor, fixed, refuse_out, results
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import torch_defaults
-from functrans.autograd.tensors import MEANINGLESS, Tensor
+from functrans.autograd.tensors import MEANINGLESS, Tensor, refuse_device
 
 # windows -----------------------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -
                 f"{name}() takes at most {2 + len(keys)} positional arguments but "
                 f"{2 + len(args)} were given"
             )
-        _device(device or "cpu")
+        refuse_device(device)
         shape = {**defaults, **dict(zip(keys, args, strict=False))}
         for key, value in options.items():
             if key in shape:
@@ -370,10 +370,7 @@ def set_default_device(device: object) -> None:
     Raises:
       RuntimeError: another device.
     """
-    _device("cpu" if device is None else device)
-
-
-_device = device
+    refuse_device(device)
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

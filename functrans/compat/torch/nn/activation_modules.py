@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.devices import check_device
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
@@ -140,7 +139,7 @@ class PReLU(Module):
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: object = None, dtype: Any = None
     ) -> None:
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init

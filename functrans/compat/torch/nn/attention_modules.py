@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.devices import check_device
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import init
 from functrans.compat.torch.nn.attention import multi_head_attention_forward
 from functrans.compat.torch.nn.layer_modules import Linear, empty_parameter
@@ -63,7 +62,7 @@ class MultiheadAttention(Module):
         device: object = None,
         dtype: Any = None,
     ) -> None:
-        check_device(device)
+        refuse_device(device)
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
                 "embed_dim and num_heads must be greater than 0, got "

@@ -13,8 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.devices import check_device
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.convolutions import per_axis
 from functrans.compat.torch.nn.layer_modules import empty_parameter
@@ -118,7 +117,7 @@ class _DirectConv(_Conv):
         padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
         padding_mode: str = "zeros", device: object = None, dtype: Any = None,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         self._set_up(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
@@ -174,7 +173,7 @@ class _TransposedConv(_Conv):
         padding: Any = 0, output_padding: Any = 0, groups: int = 1, bias: bool = True,
         dilation: Any = 1, padding_mode: str = "zeros", device: object = None, dtype: Any = None,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from functrans.autograd.promotion import torch_defaults
-from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.devices import check_device
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
@@ -68,7 +67,7 @@ class Linear(Module):
         device: object = None,
         dtype: Any = None,
     ) -> None:
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -106,7 +105,7 @@ class Bilinear(Module):
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True,
         device: object = None, dtype: Any = None,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         self.in1_features = in1_features
         self.in2_features = in2_features
@@ -142,7 +141,7 @@ class _Table(Module):
         max_norm: float | None, norm_type: float, scale_grad_by_freq: bool, sparse: bool,
         weight: Any, device: object, dtype: Any,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim
@@ -278,7 +277,7 @@ class LayerNorm(Module):
         self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
         bias: bool = True, device: object = None, dtype: Any = None,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         is_sequence = isinstance(normalized_shape, (tuple, list))
         self.normalized_shape = tuple(normalized_shape) if is_sequence else (normalized_shape,)
@@ -319,7 +318,7 @@ class RMSNorm(Module):
         device: object = None,
         dtype: Any = None,
     ) -> None:
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         is_sequence = isinstance(normalized_shape, (tuple, list))
         self.normalized_shape = tuple(normalized_shape) if is_sequence else (normalized_shape,)
@@ -348,7 +347,7 @@ class GroupNorm(Module):
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
         device: object = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         if num_channels % num_groups:
             raise ValueError(
@@ -389,7 +388,7 @@ class _BatchNorm(Module):
         affine: bool = True, track_running_stats: bool = True, device: object = None,
         dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         self.num_features = num_features
         self.eps = eps

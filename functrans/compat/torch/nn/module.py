@@ -20,8 +20,7 @@ from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.hooks import Hooks
 from functrans.autograd.methods.conversion import device
 from functrans.autograd.modes import modes, no_grad
-from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.devices import check_device
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn.backward_hooks import BackwardHooks
 from functrans.compat.torch.nn.hook_registration import HookRegistration
 from functrans.compat.torch.nn.module_hooks import clear_grad, everywhere
@@ -662,10 +661,10 @@ class Module(HookRegistration):
           RuntimeError: another device is asked for.
         """
         dtype = kwargs.get("dtype")
-        check_device(kwargs.get("device"))
+        refuse_device(kwargs.get("device"))
         for arg in args:
             if isinstance(arg, (str, device)):
-                check_device(arg)
+                refuse_device(arg)
             elif isinstance(arg, Tensor):
                 dtype = arg.dtype
             elif isinstance(arg, DTYPE_LIKE):

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.devices import check_device
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.layer_modules import _BatchNorm, _Dropout, _Table
 from functrans.compat.torch.nn.module import Module
@@ -109,7 +108,7 @@ class _InstanceNorm(_BatchNorm):
         track_running_stats: bool = False, device: object = None, dtype: Any = None, *,
         bias: bool = True,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__(
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from functrans.autograd.composites import composite
-from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.devices import check_device
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional, init, recurrent
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
@@ -48,7 +47,7 @@ class RNNBase(Module):
         batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False,
         proj_size: int = 0, device: object = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         if (
             not isinstance(dropout, (int, float))
@@ -352,7 +351,7 @@ class RNNCellBase(Module):
         device: object = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -424,7 +423,7 @@ class RNNCell(RNNCellBase):
         self, input_size: int, hidden_size: int, bias: bool = True, nonlinearity: str = "tanh",
         device: object = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         if nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {nonlinearity}")
         super().__init__(input_size, hidden_size, bias, device, dtype)

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from functrans.autograd.promotion import torch_defaults
-from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.devices import check_device
+from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.attention import additive_mask
 from functrans.compat.torch.nn.attention_modules import MultiheadAttention
@@ -61,7 +60,7 @@ class _TransformerLayer(Module):
         device: object = None,
         dtype: DTypeLike | None = None,
     ) -> None:
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         for name in self.attentions:
             attention = MultiheadAttention(
@@ -300,7 +299,7 @@ class Transformer(Module):
         layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False,
         bias: bool = True, device: object = None, dtype: DTypeLike | None = None,
     ) -> None:  # fmt: skip
-        check_device(device)
+        refuse_device(device)
         super().__init__()
         layer = (
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first,
