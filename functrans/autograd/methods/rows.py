@@ -228,7 +228,22 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _NUMBER_FIRST = frozenset(
-    ["add", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "div", "divide", "floor_divide", "mul", "multiply", "sub", "subtract", "true_divide"]
+    [
+        "add",
+        "bitwise_and",
+        "bitwise_left_shift",
+        "bitwise_or",
+        "bitwise_right_shift",
+        "bitwise_xor",
+        "div",
+        "divide",
+        "floor_divide",
+        "mul",
+        "multiply",
+        "sub",
+        "subtract",
+        "true_divide",
+    ]
 )
 """Functions of two operands of which the first one may be a number."""
 
