@@ -12,8 +12,10 @@ Layer: ``autograd``. Reference: Chen et al., Training Deep Nets with Sublinear M
 
 from __future__ import annotations
 
+import linecache
 import threading
 import traceback
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -33,7 +35,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.control.checkpoint import checkpoint as checkpoint_values
 from functrans.core.boundary import warn
 from functrans.core.dispatch import owner
-from functrans.core.source import capture
+from functrans.core.source import capture, resolve
 
 
 class CheckpointError(RuntimeError):
@@ -252,6 +254,10 @@ class _Frame:
       found: by number the tensors of the last second run that were not yet asked for, each with the
         version that it was saved at.
       log: in debug mode, the lines of operations that saved tensors in the first run.
+      is_complete: whether the first run is over. A second run within it may save more tensors.
+      is_checked: whether both runs are compared: not after a second run within the first.
+      given: numbers of the tensors that were asked for since the last second run.
+      run: weak reference to the backward pass of the last second run.
     """
 
     def __init__(
@@ -280,6 +286,10 @@ class _Frame:
         self.metadata: list[tuple[Any, Any]] = []
         self.found: dict[int, tuple[Tensor, int]] = {}
         self.log: list[str] = []
+        self.given: set[int] = set()
+        self.is_complete = False
+        self.is_checked = True
+        self.run: Callable[[], object] = lambda: None
 
     def pack(self, tensor: Tensor) -> _Holder:
         """Keep a number in place of a tensor."""
@@ -291,8 +301,18 @@ class _Frame:
 
     def unpack(self, holder: _Holder) -> Tensor:
         """The tensor of a number, from a second run."""
+        current = running.backward
         if holder.index not in self.found:
+            if current is not None and self.run() is current and holder.index in self.given:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was "
+                    "already unpacked once. If you are calling ctx.saved_tensors in backward, make "
+                    "sure to do so only once: keep what it gives in variables."
+                )
             self.found = self._recomputed()
+            self.run = (lambda: None) if current is None else weakref.ref(current)
+            self.given = set()
+        self.given.add(holder.index)
         tensor, version = self.found.pop(holder.index)
         if tensor._stored().version != version:
             raise modified(Guard(tensor._stored(), tensor._value, "", version), self.node)
@@ -308,6 +328,9 @@ class _Frame:
             if self.debug:
                 log.append(_line())
             if len(found) == n and not self.early_stop:
+                if not self.is_complete:
+                    self.is_checked = False
+                    return tensor.detach()
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation "
                     f"than during the original forward pass.{self._logs(log)}"
@@ -336,6 +359,8 @@ class _Frame:
 
     def _check(self, found: Sequence[tuple[Tensor, int]], log: Sequence[str]) -> None:
         """Compare what the two runs saved."""
+        if not self.is_checked:
+            return
         if len(found) != len(self.metadata):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the "
@@ -362,7 +387,9 @@ class _Frame:
         if not self.debug:
             return "\n\nTip: pass `debug=True` to see the operations of both runs."
         return (
-            "\n\nOperations that saved tensors in the original forward:\n"
+            "\n\nAn error happened while unpacking tensors; dumping logs of both runs because you "
+            "passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.\n"
+            "Operations that saved tensors in the original forward:\n"
             f"{''.join(self.log)}\nOperations that saved tensors during recomputation:\n"
             f"{''.join(log)}"
         )
@@ -377,8 +404,10 @@ def _line() -> str:
     captured = capture(3)
     if captured is None:
         return traceback.format_stack(limit=1)[0]
-    code, _ = captured
-    return f"  {code.co_filename}, in {code.co_qualname}\n"
+    place = resolve(captured)
+    assert place is not None
+    text = linecache.getline(place.file, place.line).strip()
+    return f"  {place.file}:{place.line}, in {place.function}\n    {text}\n"
 
 
 # the functions -----------------------------------------------------------------------------------
@@ -470,7 +499,9 @@ def checkpoint(
     try:
         modes.update(packers=(*before, (frame.pack, frame.unpack)))
         with first:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+        frame.is_complete = True
+        return result
     finally:
         modes.packers = before
         modes.update()

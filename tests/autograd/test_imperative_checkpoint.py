@@ -20,6 +20,7 @@ from functrans.autograd.checkpoint import (
 )
 from functrans.autograd.function import Function
 from functrans.autograd.graph import saved_tensors_hooks
+from functrans.compat import torch
 
 X = np.array([0.5, 1.0, 2.0])
 
@@ -301,3 +302,61 @@ def test_limits_of_the_reentrant_form() -> None:
         checkpoint(short, x)
     with pytest.raises(RuntimeError, match="Only tuple of tensors is supported"):
         detach_variable([x])  # type: ignore[arg-type]  # the error in question
+
+
+@pytest.mark.parametrize("early_stop", [True, False])
+@pytest.mark.parametrize("extra", [False, True])
+def test_a_backward_pass_inside_of_the_function(early_stop: bool, extra: bool) -> None:
+    def f(x: Any) -> Any:
+        (gradient,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+        return (gradient * x).exp() if extra else gradient * x
+
+    expected = f(x := torch.tensor([0.5, 1.0], requires_grad=True))
+    expected.sum().backward()
+    y = torch.tensor([0.5, 1.0], requires_grad=True)
+    found = torch.utils.checkpoint.checkpoint(f, y, use_reentrant=False, early_stop=early_stop)
+    found.sum().backward()
+    np.testing.assert_allclose(found.detach().numpy(), expected.detach().numpy())
+    np.testing.assert_allclose(y.grad.numpy(), x.grad.numpy(), rtol=1e-6)
+
+
+def test_saved_tensors_are_asked_for_once_in_a_backward_pass() -> None:
+    class Asks(torch.autograd.Function):
+        times = 1
+
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            for _ in range(Asks.times):
+                (x,) = ctx.saved_tensors
+            return g * x
+
+    def run() -> Any:
+        x = torch.tensor([2.0], requires_grad=True)
+        f = lambda z: Asks.apply(z.sin())  # noqa: E731
+        return x, torch.utils.checkpoint.checkpoint(f, x, use_reentrant=False)
+
+    x, y = run()
+    y.backward(retain_graph=True)
+    y.backward()  # another pass asks again
+    np.testing.assert_allclose(x.grad.numpy(), 2 * np.sin(2) * np.cos(2), rtol=1e-5)
+    Asks.times = 2
+    with pytest.raises(CheckpointError, match="was already unpacked once"):
+        run()[1].backward()
+
+
+def test_debug_mode_shows_the_lines() -> None:
+    runs = []
+
+    def f(x: Any) -> Any:
+        runs.append(x)
+        return x.sin().cos() if len(runs) == 1 else x.sin()
+
+    x = torch.tensor([2.0], requires_grad=True)
+    y = torch.utils.checkpoint.checkpoint(f, x, use_reentrant=False, debug=True)
+    with pytest.raises(CheckpointError, match=r"(?s)dumping logs.*forward:.*x\.sin\(\)\.cos\(\)"):
+        y.backward()
