@@ -228,7 +228,6 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _NUMBER_FIRST = frozenset(
-<<<<<<< HEAD
     [
         "add",
         "bitwise_and",
@@ -245,12 +244,6 @@ _NUMBER_FIRST = frozenset(
         "subtract",
         "true_divide",
     ]
-=======
-    """
-    add bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor div divide
-    floor_divide mul multiply sub subtract true_divide
-    """.split()
->>>>>>> 441a840 (Checkpointed functions may run backward passes with early stop off; saved tensors are asked for once per pass; debug mode shows the lines of both runs)
 )
 """Functions of two operands of which the first one may be a number."""
 
