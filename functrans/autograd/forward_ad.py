@@ -355,6 +355,8 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
     enter_session(tensor, tangent)
     if tangent.dtype != tensor.dtype:
         tangent = cast(tangent, tensor.dtype)
+    elif not _is_laid_out_like(tangent, tensor):
+        tangent = _laid_out_like(tangent, tensor)
     value = PushingTracer(current.pushing, _below(current, tensor), _below(current, tangent))
     node: Any = node_of(tensor)
     if node is not None:
@@ -363,6 +365,26 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
     dual._dual = (tensor, tangent)
     dual._follows = tensor._follows
     return dual
+
+
+def _is_laid_out_like(tangent: Tensor, primal: Tensor) -> bool:
+    """Whether the elements of a tangent lie in its memory as those of the primal do."""
+    own, other = tangent._memory(), primal._memory()
+    if isinstance(own, Tracer) or isinstance(other, Tracer) or not own.size:
+        return True
+    is_part = primal._view is not None and primal._view.root.numel() != own.size
+    return own.strides == other.strides and not is_part
+
+
+def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
+    """A copy of a tangent in the layout of the primal: writes do not reach what was given."""
+    if node_of(tangent) is not None:
+        return tangent.clone()
+    memory = np.empty_like(primal._memory())
+    memory[...] = tangent._memory()
+    copied = Tensor.of(memory)
+    copied._follows = tangent._follows
+    return copied
 
 
 def _alias_of(tensor: Tensor, node: Any) -> AliasNode:
@@ -418,10 +440,16 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if current is None or tensor._trace is not current.trace:
         return UnpackedDualTensor(tensor, None)
     tangent = _tangent_of(current, tensor)
-    primal = _below(current, tensor)
-    return UnpackedDualTensor(
-        _as_tensor(primal, tensor), None if tangent is None else _as_tensor(tangent, tensor)
-    )
+    primal = _as_tensor(_below(current, tensor), tensor)
+    if tangent is None:
+        return UnpackedDualTensor(primal, None)
+    if tensor._dual is None and tensor._view is None:  # writes to the parts reach it from now on
+        twin = _as_tensor(_below(current, tensor), tensor)
+        tensor._dual = (twin, _as_tensor(tangent, tensor))
+        twin._storage = primal._storage = tensor._stored()
+    if tensor._dual is not None and tensor._dual[1].dtype == tensor.dtype:
+        return UnpackedDualTensor(primal, tensor._dual[1])
+    return UnpackedDualTensor(primal, _as_tensor(tangent, tensor))
 
 
 def _as_tensor(value: Array | Tensor, dual: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.autograd.modes import entered, modes
-from functrans.autograd.on_values import check_chunk, check_randomness, transformed
+from functrans.autograd.on_values import OnValues, check_chunk, check_randomness, transformed
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 from functrans.core.arguments import name_of
@@ -85,9 +85,11 @@ def vmap(
         given = (lanes, *args)
         dims = _leaf_dims(name, (0, *axes), given)
         moved: list[Any] = []
+        called: list[Any] = []
 
         def batched(f: Any) -> Callable[..., Any]:
             f.takes_writes = True
+            called.append(f)
 
             def run(*values: Any) -> tuple[Any, ...]:
                 found = f(*values)
@@ -97,7 +99,8 @@ def vmap(
             axes_of_all = (None if lanes is None else 0, *axes)
             return vectorize.vmap(run, axes_of_all, (out_dims, moved), chunk_size=chunk_size)
 
-        return transformed(batched, one, given, {}, check=check)
+        found = transformed(batched, one, given, {}, check=check)
+        return _with_written(name, found, out_dims, called[-1], dims)
 
     def by_chunks(name: str, size: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call the function anew for each chunk, which draws on its own."""
@@ -123,6 +126,22 @@ def vmap(
         return tree.unflatten(tree.structure(found[0]), joined)
 
     return vmapped
+
+
+def _with_written(
+    name: str, found: Any, out_dims: object, function: OnValues, dims: Sequence[Any]
+) -> Any:
+    """Results, of which those that are arguments that were written to are the caller's tensors."""
+    if not function.returned:
+        return found
+    leaves, treedef = tree.flatten(found)
+    ends = _leaf_dims(name, [out_dims], [found])
+    for k, i in function.returned.items():
+        original: Any = function.originals[i]
+        n = len(original.shape)
+        start, end = dims[i] % n, ends[k] % n
+        leaves[k] = original if start == end else original.movedim(start, end)
+    return tree.unflatten(treedef, leaves)
 
 
 def _leaf_dims(name: str, specs: Sequence[Any], args: Sequence[Any]) -> list[Any]:

@@ -119,6 +119,8 @@ class OnValues:
       originals: leaves of the arguments of the caller.
       kinds: per leaf of the arguments whether it is a tensor.
       written: positions of the leaves that the last call wrote to.
+      returned: by position in the result of the last call the position of the argument that was
+        written to and is this result.
       takes_writes: whether what was written is returned, too: ``(result, values)``.
       requires: whether its tensors require gradients, so that it may use ``autograd.grad``; it is
         for reverse mode.
@@ -140,6 +142,7 @@ class OnValues:
         self.originals = tree.leaves((tuple(args), dict(kwargs)))
         self.kinds = [isinstance(leaf, Tensor) for leaf in self.originals]
         self.written: list[int] = []
+        self.returned: dict[int, int] = {}
         self.takes_writes = False
         self.requires = direction == "reverse"
         self.further = {"forward": True} if direction == "forward" else {}
@@ -171,6 +174,12 @@ class OnValues:
             if self.check is not None:
                 self.check(result)
             self._note_writes(trace, tensors)
+            places = {id(tensors[i]): i for i in self.written}
+            self.returned = {
+                k: places[id(x)]
+                for k, x in enumerate(tree.leaves(result) if places else ())
+                if id(x) in places
+            }
             self._note_origin(result)
             value_in = functools.partial(_value_in, trace)
             values = tree.map(value_in, result)

@@ -44,6 +44,12 @@ WRITES: dict[str, Callable[[Any], Any]] = {
     "twice": lambda x: x.exp_().sub_(1),
 }
 
+OF_WHOLE: dict[str, Callable[[Any], Any]] = {
+    "operator": lambda x: x.__imul__(3),
+    "copy_": lambda x: x.copy_(x * 2),
+    "sine of a part": lambda x: (x[:1].sin_(), x)[1],
+}
+
 
 def _writer(name: str) -> Callable[[Any], Any]:
     def f(x: Any) -> Any:
@@ -152,3 +158,66 @@ def test_dual_tensors_are_written_to_in_turns() -> None:
         out, tangent = forward_ad.unpack_dual(dual * 1)
     assert x.tolist() == out.tolist() == [5, 3, 3]
     assert direction.tolist() == tangent.tolist() == [0, 2, 2]
+
+
+@pytest.mark.parametrize("name", [*NAMES, *OF_WHOLE])
+def test_results_that_are_written_arguments_are_the_tensors_of_the_caller(name: str) -> None:
+    write = OF_WHOLE.get(name) or (lambda x: getattr(x, name)())
+    x, y = torch.tensor(START), torch.ones(2)
+    first, other, again = func.vmap(lambda p, q: (write(p), q * 2, p))(x, y)
+    assert first is x
+    assert again is x
+    assert other is not y
+    columns = torch.tensor(START)
+    found = func.vmap(write, in_dims=1, out_dims=-1)(columns)
+    assert found is columns
+    columns = torch.tensor(START)
+    moved = func.vmap(write, in_dims=1)(columns)
+    assert_allclose(moved, columns.T)
+    moved[0, 1] = 77.0  # a view of it
+    assert columns[1, 0].item() == 77
+    untouched = torch.tensor(START)
+    assert func.vmap(lambda p: p)(untouched) is not untouched
+
+
+def test_parts_of_dual_tensors_are_those_that_were_given() -> None:
+    base, tangents = torch.arange(6.0).reshape(2, 3), torch.ones(3, 2)
+    cases = {  # primal, tangent, whether the tangent is taken as it is
+        "alike": (base, torch.ones(2, 3), True),
+        "transposed": (base, tangents.T, False),
+        "both transposed": (base.T, torch.ones(2, 3).T, False),
+        "a part": (base[0], torch.ones(3), False),
+        "empty": (torch.zeros(0, 3), torch.zeros(3, 0).T, True),
+        "expanded": (base, torch.ones(3).expand(2, 3), False),
+    }
+    for name, (primal, tangent, is_taken) in cases.items():
+        before = tangent.clone()
+        with forward_ad.dual_level():
+            dual = forward_ad.make_dual(primal, tangent)
+            first, second = forward_ad.unpack_dual(dual), forward_ad.unpack_dual(dual)
+            if name != "both transposed":
+                assert (first.tangent is tangent) == is_taken, name
+            assert first.tangent is second.tangent, name
+            assert first.primal is not second.primal, name
+            assert dual.data_ptr() == primal.data_ptr(), name
+            if name != "empty":
+                assert first.tangent.stride() == primal.stride(), name
+            dual.mul_(2)
+            assert_allclose(first.primal, primal)
+            assert_allclose(first.tangent, 2 * before)
+            assert_allclose(tangent, 2 * before if first.tangent is tangent else before)
+
+
+def test_parts_of_computed_dual_tensors_share_their_memory() -> None:
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(torch.ones(3), torch.ones(3)) * 2
+        parts = forward_ad.unpack_dual(dual)
+        parts.primal.add_(1)
+        parts.tangent.add_(3)
+        assert dual.tolist() == [3, 3, 3]
+        squares = forward_ad.unpack_dual(dual * dual)
+        assert squares.tangent.tolist() == [30, 30, 30]
+        dual.mul_(2)
+        assert parts.primal.tolist() == [6, 6, 6]
+        assert parts.tangent.tolist() == [10, 10, 10]
+        assert repr(dual) == "tensor([6., 6., 6.], tangent=tensor([10., 10., 10.]))"

@@ -22,6 +22,7 @@ from functrans.autograd.promotion import default_dtype, torch_defaults
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer
+from functrans.passes.pushing import PushingTracer
 
 _DEFAULTS: dict[str, Any] = {
     "precision": 4, "threshold": 1000, "edgeitems": None, "linewidth": None, "sci_mode": None,
@@ -109,6 +110,10 @@ def _dtype_text(x: Tensor) -> str | None:
 def _repr(self: Tensor) -> str:
     """``tensor([1., 2.], requires_grad=True)``."""
     value = self._memory()
+    tangent = None
+    while isinstance(value, PushingTracer) and value._trace.gives_values:  # of a dual level
+        tangent, inner = value._tangent, value._value
+        value = inner._memory() if isinstance(inner, Tensor) else inner
     text = repr(value) if isinstance(value, Tracer) else _numbers(np.asarray(value))
     extras = []
     dtype = _dtype_text(self)
@@ -120,6 +125,11 @@ def _repr(self: Tensor) -> str:
             extras.append("requires_grad=True")
         else:
             extras.append(f"grad_fn=<{edge_of(node)[0].name()}>")
+    if tangent is not None:
+        if not isinstance(tangent, Tensor):
+            tangent = Tensor.of(np.asarray(tangent))
+            tangent._follows = self._follows
+        extras.append(f"tangent={_repr(tangent)}")
     return f"tensor({', '.join([text, *extras])})"
 
 

@@ -35,6 +35,7 @@ from functrans.core.boundary import noted, shorten, warn
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.source import here
 from functrans.errors import ConcretizationError
+from functrans.passes.pushing import PushingTracer
 from functrans.primitives.structural import copy_p
 
 # the graph ---------------------------------------------------------------------------------------
@@ -628,7 +629,11 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
 
 def data_ptr(self: Tensor) -> int:
     """Address of the first element."""
-    return int(self._memory().ctypes.data)
+    memory = self._memory()
+    while isinstance(memory, PushingTracer):  # the primal of a dual tensor
+        inner = memory._value
+        memory = inner._memory() if isinstance(inner, Tensor) else inner
+    return int(memory.ctypes.data)
 
 
 def _hash(self: Tensor) -> int:
