@@ -91,9 +91,10 @@ class Distribution:
             )
             return
         for name, constraint in sets.items():
-            is_lazy = isinstance(inspect.getattr_static(type(self), name, None), lazy_property)
-            if constraints.is_dependent(constraint) or (is_lazy and name not in vars(self)):
+            if constraints.is_dependent(constraint):
                 continue
+            if name not in vars(self) and isinstance(getattr(type(self), name), lazy_property):
+                continue  # it follows from what was given
             value = getattr(self, name)
             if not _holds(constraint, value):
                 raise ValueError(

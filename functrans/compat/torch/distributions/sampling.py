@@ -23,6 +23,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.autograd.methods.rows import drawn, drawn_with, known, seeds
 from functrans.autograd.random import stream
+from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.functional_names import TORCH
 from functrans.control.custom_rules import custom_jvp
@@ -99,7 +100,13 @@ def _log_gammas(rng: np.random.Generator, size: Any, a: np.ndarray) -> Any:
 def log_gamma(shape: Shape, concentration: Tensor) -> Any:
     """Logarithms of numbers of the gamma distribution of rate 1."""
     a: Any = concentration.expand(*shape)
-    return _moving_log_gamma(a, numbers(_log_gammas, shape, a.dtype, a))
+    found = numbers(_log_gammas, shape, a.dtype, a)
+    return found if _is_fixed(a) else _moving_log_gamma(a, found)
+
+
+def _is_fixed(parameter: Any) -> bool:
+    """Whether nobody asks for the derivative in a parameter."""
+    return parameter._trace is PERMANENT and not parameter.requires_grad
 
 
 def standard_gamma(shape: Shape, concentration: Tensor) -> Any:
@@ -145,4 +152,5 @@ def dirichlet(shape: Shape, concentration: Tensor) -> Any:
     def draw(rng: np.random.Generator, size: Any, a: np.ndarray) -> Any:
         return np.clip(_probabilities(rng, size, a), info.tiny, 1 - info.epsneg)
 
-    return _moving_dirichlet(alpha, numbers(draw, shape, alpha.dtype, alpha))
+    found = numbers(draw, shape, alpha.dtype, alpha)
+    return found if _is_fixed(alpha) else _moving_dirichlet(alpha, found)

@@ -40,6 +40,9 @@ def broadcast_all(*values: Value) -> tuple[Tensor, ...]:
       >>> broadcast_all(torch.tensor([1.0, 2.0]), 3)
       (tensor([1., 2.]), tensor([3., 3.]))
     """
+    first = values[0]
+    if all(isinstance(v, Tensor) and v.shape == first.shape for v in values):  # type: ignore[union-attr]  # a tensor
+        return values  # type: ignore[return-value]  # they are tensors
     if not all(isinstance(value, (Tensor, Number)) for value in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing "
