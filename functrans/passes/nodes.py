@@ -258,7 +258,7 @@ def record(
     if len(outs) == 1:
         (out,) = outs
         try:
-            shape, dtype = out.shape, out.dtype
+            shape, dtype = out.shape, out.dtype if is_plain else out.aval.dtype
         except AttributeError:
             shape, dtype = shape_of(out), dtype_of(out)
         if not is_differentiable_dtype(dtype):

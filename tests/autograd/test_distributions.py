@@ -786,3 +786,14 @@ def test_submodules_are_importable():
 
     assert Normal is dist.Normal
     assert LogitRelaxedBernoulli(_t(1.0), _t(0.5)).has_rsample
+
+
+def test_derivatives_of_samples_after_those_of_the_other_mode():
+    a = torch.tensor([1.5, 2.5])
+
+    def sample(a):
+        torch.manual_seed(0)
+        return dist.Beta(a, 1.0).rsample()
+
+    forward = torch.func.jacfwd(sample, randomness="same")(a)
+    np.testing.assert_allclose(torch.func.jacrev(sample)(a).numpy(), forward.numpy(), rtol=1e-6)

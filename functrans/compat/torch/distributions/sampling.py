@@ -56,7 +56,7 @@ def numbers(draw: Callable[..., Any], shape: Shape, dtype: np.dtype, *parameters
       dtype: of the numbers.
       *parameters: may be traced.
     """
-    whole = tuple(shape)
+    whole, dtype = tuple(shape), np.dtype(dtype)
     arrays = [known(parameter) for parameter in parameters]
     if all(array is not None for array in arrays):
         return drawn(lambda size: draw(stream(None).numpy(), size, *arrays), whole, dtype)
