@@ -13,6 +13,7 @@ Layer: ``autograd``. Reference: PyTorch's ``torch.autograd.detect_anomaly``.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -263,7 +264,10 @@ def _stack_of(node: Any) -> str | None:
 
 
 def _warn_of(node: Any) -> None:
-    """Warn with the stacks of a node and of those that led to it."""
+    """Warn with the stacks of a node and of those that led to it.
+
+    Where warnings are errors, they are printed: the error that is on its way is more important.
+    """
     stack = _stack_of(node)
     if stack is None:
         text = (
@@ -275,7 +279,7 @@ def _warn_of(node: Any) -> None:
             f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
             f"{stack}"
         )
-    warn(text)
+    _tell(text)
     while True:
         origin = node.metadata.get("parent_")
         if origin is None:
@@ -287,5 +291,12 @@ def _warn_of(node: Any) -> None:
             else "No forward pass information available. Enable detect anomaly during forward "
             "pass for more information."
         )
-        warn(text)
+        _tell(text)
         node = origin
+
+
+def _tell(text: str) -> None:
+    try:
+        warn(text)
+    except Warning as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.core.boundary import boundary
+from functrans.core.boundary import boundary, warn
 
 
 class Modes(threading.local):
@@ -162,9 +162,11 @@ class Scope:
     def __call__(self, fun: Callable[..., Any]) -> Any:
         """Decorate a function."""
         if inspect.isclass(fun):
-            raise TypeError(
-                f"{type(self).__name__} was used to decorate the class {fun.__name__}; decorate "
-                "its methods"
+            warn(
+                f"{type(self).__name__} decorates the class {fun.__name__}, which is deprecated: "
+                "the mode is that of its `__init__` only, and the name stands for a function. "
+                "Decorate methods",
+                FutureWarning,
             )
         if inspect.isgeneratorfunction(fun):
             return self._on_generator(fun)

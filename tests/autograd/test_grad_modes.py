@@ -1,6 +1,7 @@
 """Grad modes: what they switch, for how long, in which thread; inference tensors."""
 
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -182,12 +183,24 @@ def test_set_grad_enabled_works_at_once() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_class_is_not_decorated(mode: Any) -> None:
-    class Model:
-        pass
+def test_the_mode_of_a_decorated_class_is_that_of_its_making(mode: Any) -> None:
+    def state() -> tuple[bool, bool]:
+        return is_grad_enabled(), is_inference_mode_enabled()
 
-    with pytest.raises(TypeError, match="the class Model; decorate its methods"):
-        mode()(Model)
+    class Model:
+        def __init__(self) -> None:
+            self.made_in = state()
+
+        def later(self) -> tuple[bool, bool]:
+            return state()
+
+    with mode():
+        expected = state()
+    with pytest.warns(FutureWarning, match="the class Model, which is deprecated"):
+        make = mode()(Model)
+    model = make()
+    assert model.made_in == expected
+    assert model.later() == state() == (True, False)
 
 
 def test_modes_belong_to_their_thread() -> None:
@@ -422,3 +435,50 @@ def test_gradients_in_inference_mode() -> None:
         with pytest.raises(RuntimeError, match="does not require grad and does not have a grad_fn"):
             backward(y.sum())
     assert x.grad is None
+
+
+def test_tensors_that_require_gradients_are_arrays_where_nothing_is_recorded() -> None:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    for y in (x, x * 2):
+        with no_grad():
+            assert np.shares_memory(y.numpy(), y.detach().numpy())
+        with pytest.raises(RuntimeError, match="Can't call numpy"):
+            y.numpy()
+        with no_grad(), enable_grad(), pytest.raises(RuntimeError, match="Can't call numpy"):
+            y.numpy()
+
+
+@pytest.mark.parametrize(
+    "reform", [lambda x: x.transpose_(0, 1), lambda x: x.unsqueeze_(0), lambda x: x.squeeze_()]
+)
+def test_axes_of_inference_tensors_change_inside_only(reform: Any) -> None:
+    with inference_mode():
+        x = tensor([[1.0, 2.0]]) * 1
+        leaf = tensor([[1.0, 2.0]], requires_grad=True)
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside"):
+        reform(x)
+    assert x.shape == (1, 2)
+    leaf = tensor([[1.0, 2.0]], requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        reform(leaf)
+    with inference_mode():
+        assert reform(x).shape == reform(leaf).shape != (1, 2)
+
+
+def test_data_of_a_tensor_are_not_deleted() -> None:
+    with pytest.raises(RuntimeError, match="Deleting tensor data is not allowed"):
+        del tensor([1.0]).data
+
+
+def test_anomalies_are_told_where_warnings_are_errors(capsys: Any) -> None:
+    from functrans.autograd.anomaly import set_detect_anomaly
+
+    x = tensor([-1.0], requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, of the root
+        with set_detect_anomaly(True):
+            y = x.sqrt()
+            with pytest.raises(RuntimeError, match="returned nan values"):
+                y.backward()
+    assert "Error detected in SqrtBackward0" in capsys.readouterr().err

@@ -17,6 +17,7 @@ import numpy as np
 from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
+from functrans.autograd.modes import modes
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
 from functrans.core.dispatch import Tracer
@@ -368,7 +369,14 @@ def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]
 
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         is_traced = isinstance(self._value, Tracer)
-        if not is_traced and self._node is not None and self._node.primitive is None:
+        if modes.inference:
+            pass  # also leaves: nothing is recorded
+        elif self._inference:
+            raise RuntimeError(
+                "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
+                "make a clone to get a normal tensor before doing inplace update."
+            )
+        elif not is_traced and self._node is not None and self._node.primitive is None:
             raise RuntimeError(
                 "a leaf Variable that requires grad is being used in an in-place operation."
             )

@@ -23,7 +23,7 @@ from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.methods.rows import concrete
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.modes import modes
+from functrans.autograd.modes import is_grad_enabled, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of, with_own_only
@@ -152,6 +152,15 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
 def _get_data(self: Tensor) -> Tensor:
     """A tensor on the same memory, outside of the graph; its writes are not noticed."""
     return detached(self, with_own_only)
+
+
+def _delete_data(self: Tensor) -> None:
+    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
+
+def _is_view(self: Tensor) -> bool:
+    """Whether it shares the memory of another tensor that it was made of."""
+    return self._view is not None and not self._inference
 
 
 def _set_data(self: Tensor, value: Tensor) -> None:
@@ -308,9 +317,9 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
       force: also where a gradient is required.
 
     Raises:
-      RuntimeError: the tensor requires a gradient.
+      RuntimeError: the tensor requires a gradient, and ``no_grad`` is not in force.
     """
-    if node_of(self) is not None and not force:
+    if node_of(self) is not None and not force and is_grad_enabled():
         raise RuntimeError(
             "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
         )
@@ -647,7 +656,8 @@ METHODS: dict[str, Any] = {
     "grad_fn": property(_get_grad_fn),
     "output_nr": property(_get_output_nr),
     "grad": property(_get_grad, _set_grad, _delete_grad),
-    "data": property(_get_data, _set_data),
+    "data": property(_get_data, _set_data, _delete_data),
+    "_is_view": _is_view,
     "backward": backward,
     "retain_grad": retain_grad,
     "retains_grad": property(_get_retains_grad),
