@@ -95,7 +95,8 @@ class Hooked:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """Node and number of the result that each operand came from."""
-        return tuple(map(edge_of, self.parents))  # type: ignore[attr-defined]  # of Node
+        edges = map(edge_of, self.parents)  # type: ignore[attr-defined]  # of Node
+        return tuple([(shown(node), number) for node, number in edges])
 
     def __repr__(self) -> str:
         """``<MulBackward0 object at 0x...>``, as torch prints nodes."""
@@ -164,6 +165,28 @@ _LISTED = frozenset({
     "to_html", "variable",
 })  # fmt: skip
 """Public attributes of nodes: torch's, and ours to look at a graph."""
+
+
+def shown(node: Any) -> Any:
+    """A node as its user gets it: of a class that is called as the node is."""
+    if node is None:
+        return None
+    cls, name = type(node), node.name().rpartition("::")[2]
+    if cls.__name__ != name:
+        plain = cls if cls.__module__ != "builtins" else cls.__bases__[0]
+        key = plain, name
+        if key not in _named:
+            own = {"__slots__": (), "__module__": "builtins", "__reduce_ex__": _not_pickled}
+            _named[key] = type(name, (plain,), own)
+        node.__class__ = _named[key]
+    return node
+
+
+_named: dict[tuple[type, str], type] = {}
+
+
+def _not_pickled(node: Any, protocol: object) -> Any:
+    raise TypeError(f"cannot pickle '{type(node).__name__}' object")
 
 
 class GraphNode(Hooked, Node):

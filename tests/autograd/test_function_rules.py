@@ -120,7 +120,7 @@ def test_the_node_shows_context_and_graph() -> None:
     assert node.name() == "ScaledBackward"
     assert (node.k, node.needs_input_grad) == (2.0, (True, False))
     assert node.saved_tensors[0] is x
-    assert [type(n).__name__ for n, _ in node.next_functions] == ["LeafNode"]
+    assert [type(n).__name__ for n, _ in node.next_functions] == ["AccumulateGrad"]
     node.metadata["seen"] = 1
     assert node.metadata == {"seen": 1}
 

@@ -23,6 +23,7 @@ import functrans.numpy as fnp
 from functrans.arrays.indexing import updated
 from functrans.autograd import Tensor, grad, no_grad, tensor
 from functrans.autograd.graph import get_gradient_edge, register_multi_grad_hook
+from functrans.compat import torch
 
 N = 3
 SLICES = [slice(0, 2), slice(1, 3), slice(0, 1), slice(None, None, 2)]
@@ -599,3 +600,26 @@ TestTensors.settings = settings(
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
+
+
+def test_classes_of_nodes_are_called_as_the_nodes() -> None:
+    class Twice(torch.autograd.Function):
+        forward = staticmethod(lambda ctx, x: x * 2)
+        backward = staticmethod(lambda ctx, g: g * 2)
+
+    x = torch.ones(2, requires_grad=True)
+    results = [x * 2, x.sin(), x[0], x.sum(), x.split(1)[1], Twice.apply(x)]
+    names = [type(y.grad_fn).__name__ for y in results]
+    assert names == [y.grad_fn.name() for y in results]
+    assert names[:2] == ["MulBackward0", "SinBackward0"]
+    assert names[-1] == "TwiceBackward"
+    assert str(type(results[0].grad_fn)) == "<class 'MulBackward0'>"
+    assert type(results[0].grad_fn) is type((x * 3).grad_fn) is not type(results[1].grad_fn)
+    assert type(results[0].grad_fn.next_functions[0][0]).__name__ == "AccumulateGrad"
+    assert isinstance(results[0].grad_fn, torch.autograd.graph.Node)
+    sum(y.sum() for y in results).backward()
+    assert x.grad is not None
+    y = torch.ones(2, requires_grad=True) * 2
+    assert type(y.grad_fn).__name__ == "MulBackward0"
+    y.add_(1)
+    assert type(y.grad_fn).__name__ == y.grad_fn.name() == "AddBackward0"

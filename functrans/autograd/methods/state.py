@@ -24,7 +24,7 @@ from functrans.autograd.labels import edge_of
 from functrans.autograd.methods.rows import concrete
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import is_grad_enabled, modes
-from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like
+from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like, shown
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of, with_own_only
 from functrans.autograd.tensors import Tensor, refuse_device
@@ -91,7 +91,7 @@ def is_leaf(self: Tensor) -> bool:
 def _get_grad_fn(self: Tensor) -> GraphNode | Any:
     """The node that made it; ``None`` for leaves."""
     node = node_of(self)
-    return None if node is None or node.primitive is None else edge_of(node)[0]
+    return None if node is None or node.primitive is None else shown(edge_of(node)[0])
 
 
 def _get_output_nr(self: Tensor) -> int:
