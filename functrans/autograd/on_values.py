@@ -225,12 +225,22 @@ class OnValues:
             and x._storage is not None
             and x._storage.version
         ]
+        for i in self.written:
+            if any(_share_memory(self.originals[i], x) for x in self._others(i)):
+                raise RuntimeError(
+                    f"{self.__name__} modifies an argument inplace whose memory another argument "
+                    "shares, which would not change with it. Give a copy for one of them "
+                    "(x.clone())"
+                )
         if self.written and not self.takes_writes:
             raise RuntimeError(
                 f"{self.__name__} modifies an argument inplace, and the tensor that was given to "
                 "the transform would not change. Write to a copy (x = x.clone()), or use the "
                 "operation without the underscore."
             )
+
+    def _others(self, i: int) -> list[Any]:
+        return [x for j, x in enumerate(self.originals) if j != i and self.kinds[j]]
 
     def write_back(self, values: Sequence[Any], originals: Sequence[Any] | None = None) -> None:
         """Write into the tensors of the caller what the function wrote into its arguments.
@@ -241,6 +251,15 @@ class OnValues:
         """
         for i, value in zip(self.written, values, strict=True):
             (self.originals if originals is None else originals)[i].copy_(returned(value))
+
+
+def _share_memory(x: Tensor, y: Tensor) -> bool:
+    if x is y:
+        return True
+    own, other = x._memory(), y._memory()
+    if isinstance(own, Tracer) or isinstance(other, Tracer):
+        return False
+    return bool(np.shares_memory(own, other))
 
 
 def transformed(

@@ -221,3 +221,15 @@ def test_parts_of_computed_dual_tensors_share_their_memory() -> None:
         assert parts.primal.tolist() == [6, 6, 6]
         assert parts.tangent.tolist() == [10, 10, 10]
         assert repr(dual) == "tensor([6., 6., 6.], tangent=tensor([10., 10., 10.]))"
+
+
+def test_writes_to_memory_of_two_arguments_are_refused() -> None:
+    x = torch.arange(6.0)
+    for first, second in ((x, x), (x[:4], x[2:])):
+        n = min(len(first), len(second))
+        with pytest.raises(RuntimeError, match="whose memory another argument shares"):
+            func.vmap(lambda a, b: (a.add_(1), b * 1))(first[:n], second[:n])
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+    func.vmap(lambda a, b: (a.add_(1), b * 1))(x[::2], x[1::2])
+    assert x.tolist() == [1, 1, 3, 3, 5, 5]
+    func.vmap(lambda a, b: a * b)(x, x)
