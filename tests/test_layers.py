@@ -223,7 +223,7 @@ checkpoint checks legacy methods.arithmetic methods.fourier methods.indexing met
 factories methods.blending methods.comparison methods.complex_numbers methods.joining
 methods.parts methods.pointwise methods.reductions methods.state
 methods.array_protocol methods.filling methods.gathering methods.legacy_types methods.ordering
-methods.products methods.special
+methods.products methods.special methods.storages
 methods.conversion methods.linear_algebra
 """,
     "compat": """
@@ -234,7 +234,7 @@ jax
 torch.autograd.functional torch.dtypes torch.further_names torch.nn.activations
 torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness
 torch.not_offered torch.polynomials torch.utils._pytree torch.utils.checkpoint
-torch.utils.datasets torch.utils.samplers torch.values
+torch.return_types torch.utils.datasets torch.utils.samplers torch.values
 torch.amp torch.archives torch.fft torch.func torch.functional_names torch.linalg torch.nn.init
 torch.nn.layers torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
 torch.optim.updates torch.overrides torch.special torch.submodules torch.types

@@ -31,6 +31,7 @@ from functrans.autograd.methods import (
     legacy_types as _legacy_types, linear_algebra as _linear_algebra, ordering as _ordering,
     parts as _parts, pointwise as _pointwise, printing as _printing, products as _products,
     reductions as _reductions, shaping as _shaping, special as _special, state as _state,
+    storages as _storages,
 )  # fmt: skip
 from functrans.autograd.modes import (
     enable_grad as enable_grad, inference_mode as inference_mode,
@@ -47,7 +48,7 @@ from functrans.autograd.tensors import install as _install
 for _family in (
     _state, _arithmetic, _blending, _pointwise, _special, _comparison, _complex_numbers, _shaping,
     _parts, _joining, _reductions, _ordering, _products, _linear_algebra, _indexing, _gathering,
-    _filling, _conversion, _array_protocol, _legacy_types, _printing,
+    _filling, _conversion, _array_protocol, _legacy_types, _printing, _storages,
 ):  # fmt: skip
     _install(_family.METHODS)
 

@@ -118,6 +118,52 @@ T.func.grad(lambda a: T.div(2.0, a).sum())(w.detach())
 T.func.jvp(lambda a: T.sub(2.0, a), (x,), (x,))
 T.div(2.0, w).sum().backward(); w.grad
 """,
+    "memory": """
+x.layout, T.strided, T.contiguous_format, T.preserve_format, T.channels_last
+type(x.layout) is T.layout, isinstance(T.channels_last, T.memory_format)
+x.layout == T.strided
+x.element_size(), x.nbytes, x.itemsize
+x.untyped_storage().size(), x.untyped_storage().nbytes(), len(x.untyped_storage())
+x.data_ptr() == x.untyped_storage().data_ptr(), x[1].data_ptr() - x.data_ptr()
+x[1].storage_offset(), x[1].untyped_storage().size(), x[1].storage().size()
+x[1].untyped_storage().data_ptr() == x.data_ptr(), x[:, 1].storage().data_ptr() == x.data_ptr()
+x.storage()[1], list(x.storage())
+x.T.storage().size(), x.T.is_contiguous(), x.T.stride()
+x.untyped_storage()
+x.storage()
+y = T.zeros(0); y.set_(x.storage(), 1, (2,), (1,)); y
+y = T.zeros(0); y.set_(x); y.is_set_to(x), x.is_set_to(x[0])
+y = T.zeros(0); y.set_(x); y.add_(1); x
+y = T.zeros(0); y.set_(x); (y * w[0]).sum().backward(); w.grad
+y = T.zeros(3); y.set_(); y.shape
+y = T.zeros(2); y.resize_(3).shape
+y = T.arange(6.0); y.resize_(2, 2)
+y = T.arange(4.0); y.resize_(2).resize_(4)
+y = T.arange(4.0); y.resize_as_(x).shape
+w.resize_(3)
+T.unsafe_chunk(x, 2, 1), T.unsafe_split(x, 1)
+x.unsafe_split(1, 0), x.unsafe_chunk(2)
+isinstance(T.max(x, 0), T.return_types.max), isinstance(x.sort(), T.return_types.sort)
+isinstance(x.topk(1), T.return_types.topk), isinstance(T.aminmax(x), T.return_types.aminmax)
+isinstance(T.linalg.svd(x), T.return_types.linalg_svd)
+isinstance(T.linalg.qr(x), T.return_types.linalg_qr)
+T.func.vmap(lambda a: a * a.stride()[0])(x)
+T.func.vmap(lambda a: a * a.is_contiguous())(x)
+T.func.vmap(lambda a: a + a.storage_offset())(x)
+T.func.grad(lambda a: (a * a.stride()[0]).sum())(w.detach())
+T.func.grad(lambda a: a.as_strided((2,), (0,)).sum())(w.detach())
+T.func.grad(lambda a: a.T.as_strided((2, 2), (1, 2)).square().sum())(x)
+T.func.grad(lambda a: (a * a.is_contiguous()).sum())(x.T)
+T.func.jvp(lambda a: a.as_strided((2,), (1,), 1), (x,), (x,))
+""",
+    "modes": """
+n = T.no_grad(); n.__enter__(); a = T.ones(2, requires_grad=True).numpy(); n.__exit__(0, 0, 0); a
+w.numpy()
+n = T.no_grad(); n.__enter__(); w.unsqueeze_(0); n.__exit__(0, 0, 0); w
+w.unsqueeze_(0); w.is_leaf, w.requires_grad, w.shape
+w.unsqueeze_(0); (w * w).sum().backward(); w.grad
+w.unsqueeze_(0); v = w[0]; (v * v).sum().backward(); w.grad
+""",
 }
 
 DTYPES = "float16 float32 float64 complex64 complex128 uint8 int8 int16 int32 int64 bool"

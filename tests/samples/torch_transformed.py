@@ -327,6 +327,9 @@ T.histc(A.detach().float(),5)
 T.cov(A,fweights=IV.new_tensor([1,2,1,3]))
 T.cov(A,aweights=P[0].detach())
 A.as_strided((2,2),(1,5))
+A.unsafe_split(1)
+A.unsafe_split_with_sizes((1,2))
+T.unsafe_chunk(A,2,1)
 T.isclose(A,B,0.1,0.2)
 T.isclose(A/ZERO,A/ZERO,equal_nan=True)
 T.isin(K,3)
@@ -576,10 +579,16 @@ F.embedding_bag(IV,M3[0],T.tensor([0,2]))
         "jit vmap grad jvp",
         ConcretizationError,
         "the value of a tensor",
+        "K.view(T.float64)",
+    ),
+    _untraced(
+        "it reads the layout of memory, which values of a batch or a program have none of",
+        "jit vmap grad",
+        ConcretizationError,
+        "the value of a tensor",
         """
 T.as_strided(A,(2,2),(4,1),1)
 A.as_strided((2,2),(1,5))
-K.view(T.float64)
 """,
     ),
     _untraced(
@@ -633,8 +642,13 @@ bartlett_window kaiser_window rfftfreq
 """,
     "random: test_func_randomness": """
 rrelu rrelu_ dropout1d dropout3d feature_alpha_dropout gumbel_softmax
+<<<<<<< HEAD
 bernoulli_ exponential_ geometric_ cauchy_ log_normal_ bernoulli binomial multinomial poisson rand_like
 randn_like randint_like normal
+=======
+bernoulli_ exponential_ geometric_ cauchy_ log_normal_ bernoulli binomial multinomial poisson
+rand_like randn_like randint_like normal
+>>>>>>> 01c73d1 (Storages, layouts and named result types of tensors; strides where values are traced)
 rand randn randint randperm normal_ random_ uniform_
 """,
     "no tensor comes of it: a truth, a number, a shape, a word": """
@@ -646,6 +660,7 @@ is_floating_point is_tensor numel requires_grad size storage_offset stride tolis
 """,
     "of the graph, of memory, or of Python": """
 copy apply_ cuda pin_memory share_memory_ requires_grad_ grad data
+untyped_storage storage set_ resize_ resize_as_ is_set_to layout
 backward retain_grad detach_ register_hook register_post_accumulate_grad_hook
 """,
     "settings": """

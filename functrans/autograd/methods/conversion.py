@@ -83,6 +83,45 @@ class device:  # noqa: N801  # torch's name
         """Nothing to undo."""
 
 
+class _Word:
+    """A word of torch's, as an object."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same word of the same kind."""
+        return type(self) is type(other) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        """By the word."""
+        return hash(self._name)
+
+    def __repr__(self) -> str:
+        """``torch.strided``."""
+        return f"torch.{self._name}"
+
+
+class layout(_Word):  # noqa: N801  # torch's name
+    """How the elements of a tensor lie in memory: ``torch.strided``.
+
+    Example:
+      >>> from functrans.autograd import tensor
+      >>> tensor([1.0]).layout
+      torch.strided
+    """
+
+
+class memory_format(_Word):  # noqa: N801  # torch's name
+    """An order of axes in memory; factories and conversions ignore it, but for C order.
+
+    Example:
+      >>> memory_format("channels_last")
+      torch.channels_last
+    """
+
+
+STRIDED = layout("strided")
 CPU = device("cpu")
 
 
@@ -287,6 +326,7 @@ METHODS: dict[str, Any] = {
     "apply_": apply_,
     "__contains__": _contains,
     "device": property(lambda self: CPU),
+    "layout": property(lambda self: STRIDED),
     "is_cuda": property(lambda self: False),
     "is_sparse": property(lambda self: False),
     "is_quantized": property(lambda self: False),

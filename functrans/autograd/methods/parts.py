@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from functrans.arrays.indexing import index_value
-from functrans.autograd.methods.rows import Row, functions_of, looked_at, methods_of, plain
+from functrans.autograd.methods.rows import Row, functions_of, layout_of, looked_at, methods_of
 from functrans.autograd.methods.shaping import Shape, axis_of, refuse_number
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view, views
@@ -235,7 +235,7 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 
 def storage_offset_of(self: Tensor) -> int:
     """Elements between the beginning of the memory and the first element."""
-    own = self._memory()
+    own = layout_of(self)
     root = own
     while isinstance(root.base, np.ndarray):
         root = root.base
@@ -258,7 +258,7 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
       RuntimeError: it reaches beyond the elements of the tensor.
     """
     shape, steps = tuple(size), tuple(stride)
-    own = np.asarray(plain(self))
+    own = np.asarray(looked_at(self))
     mine = tuple(s // own.itemsize for s in own.strides)
     begin = storage_offset_of(self)
     start = begin if storage_offset is None else storage_offset
@@ -295,6 +295,9 @@ ROWS: tuple[Row, ...] = (
     Row("split", split),
     Row("split_with_sizes", split),
     Row("chunk", chunk),
+    Row("unsafe_split", split),
+    Row("unsafe_split_with_sizes", split),
+    Row("unsafe_chunk", chunk),
     Row("tensor_split", tensor_split),
     Row("hsplit", _split_along(lambda ndim: 0 if ndim == 1 else 1)),
     Row("vsplit", _split_along(lambda ndim: 0)),

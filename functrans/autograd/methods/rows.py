@@ -227,24 +227,10 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_NUMBER_FIRST = frozenset(
-    [
-        "add",
-        "bitwise_and",
-        "bitwise_left_shift",
-        "bitwise_or",
-        "bitwise_right_shift",
-        "bitwise_xor",
-        "div",
-        "divide",
-        "floor_divide",
-        "mul",
-        "multiply",
-        "sub",
-        "subtract",
-        "true_divide",
-    ]
-)
+_NUMBER_FIRST = {
+    "add", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
+    "div", "divide", "floor_divide", "mul", "multiply", "sub", "subtract", "true_divide",
+}  # fmt: skip
 """Functions of two operands of which the first one may be a number."""
 
 
@@ -268,7 +254,11 @@ def _with_tensor(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
 def results(name: str, *fields: str) -> Any:
     """The type of several results with names: a named tuple, as torch has them."""
     make: Any = namedtuple
-    return make(name, fields)
+    return NAMED_RESULTS.setdefault((name, fields), make(name, fields))
+
+
+NAMED_RESULTS: dict[tuple[str, tuple[str, ...]], Any] = {}
+"""The types of named results."""
 
 
 SELECTED = (
@@ -396,6 +386,18 @@ def concrete(value: Tracer, what: str) -> Any:
     """
     found = plain_value(value)
     return value._concrete(what) if found is None else found
+
+
+def layout_of(x: Tensor) -> np.ndarray:
+    """An array with the extents and strides of a tensor: its memory, where there is one.
+
+    Values of a batch or a program have none; they are computed in C order.
+    """
+    value = x._memory()
+    if not isinstance(value, Tracer):
+        return value
+    found = plain_value(value)
+    return np.zeros(value.shape, value.dtype) if found is None else np.asarray(found)
 
 
 def known(x: Any) -> np.ndarray | None:

@@ -377,9 +377,14 @@ def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]
                 "make a clone to get a normal tensor before doing inplace update."
             )
         elif not is_traced and self._node is not None and self._node.primitive is None:
-            raise RuntimeError(
-                "a leaf Variable that requires grad is being used in an in-place operation."
-            )
+            if modes.grad or self._view is not None or self._stored().is_viewed:
+                raise RuntimeError(
+                    "a leaf Variable that requires grad is being used in an in-place operation."
+                )
+            self._value = function(self.detach(), *args, **kwargs)._value
+            self._node.shape = self._value.shape  # gradients come in the new one
+            self._stored().version += 1
+            return self
         before = _unshaped(self) if self._view is None and self._stored().is_viewed else self
         made = function(before, *args, **kwargs)
         if not is_traced:

@@ -21,7 +21,7 @@ from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
 from functrans.autograd.labels import edge_of
-from functrans.autograd.methods.rows import concrete
+from functrans.autograd.methods.rows import concrete, layout_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import is_grad_enabled, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like, shown
@@ -631,7 +631,7 @@ def size(self: Tensor, dim: int | None = None) -> Any:
 
 def stride(self: Tensor, dim: int | None = None) -> Any:
     """Elements from one index to the next, per axis or for one."""
-    own = self._memory()
+    own = layout_of(self)
     strides = tuple(s // own.itemsize for s in own.strides)
     return strides if dim is None else strides[axis_of(dim, len(strides))]
 
@@ -694,6 +694,6 @@ METHODS: dict[str, Any] = {
     "element_size": lambda self: self.dtype.itemsize,
     "is_floating_point": lambda self: self.dtype.kind in "fV",
     "is_complex": lambda self: self.dtype.kind == "c",
-    "is_contiguous": lambda self: bool(self._memory().flags.c_contiguous),
+    "is_contiguous": lambda self: bool(layout_of(self).flags.c_contiguous),
     "cpu": lambda self: self,
 }

@@ -16,7 +16,10 @@ from types import SimpleNamespace as _SimpleNamespace
 from typing import Any as _Any
 
 from functrans.autograd.func import vmap as vmap
+from functrans.autograd.methods.conversion import STRIDED as _STRIDED
 from functrans.autograd.methods.conversion import device as device
+from functrans.autograd.methods.conversion import layout as layout
+from functrans.autograd.methods.conversion import memory_format as memory_format
 from functrans.autograd.modes import enable_grad as enable_grad
 from functrans.autograd.modes import inference_mode as inference_mode
 from functrans.autograd.modes import is_grad_enabled as is_grad_enabled
@@ -66,6 +69,7 @@ if _typing.TYPE_CHECKING:
     from functrans.compat.torch import nn as nn
     from functrans.compat.torch import optim as optim
     from functrans.compat.torch import overrides as overrides
+    from functrans.compat.torch import return_types as return_types
     from functrans.compat.torch import special as special
     from functrans.compat.torch import types as types
     from functrans.compat.torch import utils as utils
@@ -75,15 +79,16 @@ nan = _math.nan
 pi = _math.pi
 e = _math.e
 newaxis = None
-strided = "strided"
-contiguous_format = "contiguous_format"
-preserve_format = "preserve_format"
-channels_last = "channels_last"
-channels_last_3d = "channels_last_3d"
+strided = _STRIDED
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+legacy_contiguous_format = contiguous_format
 
 SUBMODULES = (
     "nn", "optim", "utils", "autograd", "func", "linalg", "special", "fft", "cuda", "backends",
-    "amp", "distributions", "overrides", "types",
+    "amp", "distributions", "overrides", "types", "return_types",
 )  # fmt: skip
 """Imported when they are first used."""
 

@@ -98,7 +98,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "compiler cond cpp export fx get_deterministic_debug_mode get_file_path "
             "hub import_ir_module import_ir_module_from_buffer "
             "init_num_threads jit library merge_type_from_type_comment monitor ops "
-            "package parse_ir parse_schema parse_type_comment profiler return_types "
+            "package parse_ir parse_schema parse_type_comment profiler "
             "serialization set_deterministic_debug_mode "
             "sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
             "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum thread_safe_generator "
@@ -158,7 +158,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "ComplexFloatStorage DoubleStorage FloatStorage HalfStorage IntStorage "
             "LongStorage QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage "
             "QUInt8Storage ShortStorage Storage StorageBase UntypedStorage empty_permuted "
-            "from_file layout memory_format resize_as_ storage"
+            "from_file resize_as_ storage"
         ),
         "dtypes": (
             "BFloat16Tensor bit bits16 bits1x8 bits2x4 bits4x2 bits8 chalf complex32 "
@@ -168,13 +168,13 @@ _NAMES: dict[str, dict[str, str]] = {
         ),
         "duplicates": (
             "alias_copy as_strided_copy detach_copy diagonal_copy eig expand_copy functional "
-            "has_lapack has_mkl has_openmp has_spectral legacy_contiguous_format lstsq lu "
+            "has_lapack has_mkl has_openmp has_spectral lstsq lu "
             "lu_solve lu_unpack matrix_rank narrow_copy native_batch_norm "
             "native_channel_shuffle native_dropout native_group_norm native_layer_norm "
             "native_norm permute_copy random segment_reduce select_copy "
             "signal slice_copy solve split_copy split_with_sizes_copy "
             "squeeze_copy symeig t_copy testing transpose_copy unbind_copy unfold_copy "
-            "unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze_copy "
+            "unsqueeze_copy "
             "view_as_complex_copy view_as_real_copy view_copy"
         ),
         "rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
@@ -209,15 +209,12 @@ _NAMES: dict[str, dict[str, str]] = {
             "to_mkldnn xpu"
         ),
         "storage": (
-            "as_subclass const_data_ptr dim_order is_set_to layout map2_ map_ module_load "
-            "new_empty_strided resize resize_ resize_as resize_as_ set_ storage storage_type "
-            "untyped_storage"
+            "as_subclass const_data_ptr dim_order map2_ map_ module_load "
+            "new_empty_strided resize resize_as storage_type "
+            ""
         ),
         "dtypes": "chalf",
-        "duplicates": (
-            "eig lstsq lu lu_solve mvlgamma_ narrow_copy solve symeig unsafe_chunk "
-            "unsafe_split unsafe_split_with_sizes"
-        ),
+        "duplicates": ("eig lstsq lu lu_solve mvlgamma_ narrow_copy solve symeig"),
         "rare": (
             "as_strided_ as_strided_scatter geqrf grad_dtype hardshrink hash_tensor histogram "
             "index is_cpu istft nonzero_static orgqr ormqr prelu slice_inverse stft"
