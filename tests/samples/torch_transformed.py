@@ -642,8 +642,8 @@ bartlett_window kaiser_window rfftfreq
 """,
     "random: test_func_randomness": """
 rrelu rrelu_ dropout1d dropout3d feature_alpha_dropout gumbel_softmax
-bernoulli_ exponential_ geometric_ cauchy_ log_normal_ bernoulli binomial multinomial poisson rand_like
-randn_like randint_like normal
+bernoulli_ exponential_ geometric_ cauchy_ log_normal_ bernoulli binomial multinomial poisson
+rand_like randn_like randint_like normal
 rand randn randint randperm normal_ random_ uniform_
 """,
     "no tensor comes of it: a truth, a number, a shape, a word": """
