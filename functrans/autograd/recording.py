@@ -89,6 +89,7 @@ class ImperativeTrace(Trace):
         for x in (tensor, *[reference() for reference in storage.views]):
             if x is None or x._trace is self or not (x is tensor or x._view.root is tensor):  # type: ignore[union-attr]  # views have one
                 continue  # also a dual tensor that is made of it
+            node_of(x)  # a view takes over what was written to its base
             x._memory()
             x._value = self.parent.lift(x._as_now())  # of the transform
             x._trace, x._node, x._storage = self, None, storage
@@ -105,7 +106,10 @@ class ImperativeTrace(Trace):
     def enter(self, tensor: Tensor) -> Tensor:
         """A tensor as it is now, which becomes a constant of a program that is being staged."""
         enter_session(tensor)
-        return tensor if modes.session is not None or not modes.level else tensor._as_now()
+        if modes.session is not None or not modes.level:
+            return tensor
+        node_of(tensor)  # a view takes over what was written to its base
+        return tensor._as_now()
 
     def annotate(self, tracer: Any, note: Any, is_result: bool = True) -> None:
         """Attach an annotation of a program that runs on tensors to the graph."""
@@ -617,7 +621,9 @@ def renew(view: Tensor) -> None:
         current = how.base._value
         for step in how.steps:
             current = step(current)
-        view._value = how.detach(current, view._value if how.is_own else None)
+        if isinstance(current, Tracer):
+            current = how.detach(current, view._value if how.is_own else None)
+        view._value = current  # an array is shared
     elif how.base._node is not None or isinstance(view._value, Tracer):
         current = Tensor.of(how.base._value, how.base._node, view.__dict__.get("_trace"))
         before = modes.grad

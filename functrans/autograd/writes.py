@@ -295,6 +295,11 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         modes.mutation.before_write(x._stored())
     if isinstance(memory, Tracer) or isinstance(new._value, Tracer):
         value = new._value if new._trace is x._trace else _from_other_trace(x, new)
+        trace: Any = x._trace
+        is_constant = value is new or not isinstance(value, Tracer)
+        if is_constant and (trace.level or trace.keeps_account):
+            # views of it are of the trace, too, and writes to the other do not reach it
+            value = trace.parent.lift(new._as_now() if new._trace is not trace else value)
         keeps_slope = not modes.grad
         with entered(RECORDING) if keeps_slope else nullcontext():
             _write_traced(x, value, keeps_slope)

@@ -142,6 +142,34 @@ def recurrence(x: Any) -> Any:
     return out.sum()
 
 
+def numbers_before_a_view(x: Any) -> Any:
+    out = x * x
+    out.fill_(0.3)
+    view = out[:2]
+    view[0] = x[1]
+    return (view * view).sum() + (out * x).sum()
+
+
+def numbers_after_a_view(x: Any) -> Any:
+    out = torch.sin(x)
+    view, part = out[:2], out[0]
+    part.mul_(0.5)
+    out.copy_(ones(3))
+    view[0] = x[1]
+    part.sin_()
+    out.mul_(x)
+    return (view * view).sum() + out.sum() + part
+
+
+def captured_copied_then_written(x: Any) -> Any:
+    other = W + 1
+    out = torch.sin(other) + x
+    out.copy_(other)
+    other.mul_(W**2)
+    out[0] = x[0]
+    return (out * out).sum() + (other * x).sum()
+
+
 def other_shape(x: Any) -> Any:
     out = 0 * ones(3)
     out.view(1, 3)[0, 1] = x[1]
@@ -163,6 +191,7 @@ PATTERNS: dict[str, Callable[[Any], Any]] = {
             only_numbers_written, in_an_inner_transform, between_inner_transforms,
             result_of_an_inner_transform, clone_of_captured, computed_from_captured,
             in_place_functions, diagonal, summed, recurrence, other_shape,
+            numbers_before_a_view, numbers_after_a_view, captured_copied_then_written,
         )
     },
 }  # fmt: skip
@@ -236,6 +265,16 @@ def test_detached_ones_share_the_memory(transform: Any) -> None:
         out.detach()[1] = x[1] * 2
         return (out * x).sum()
 
+    def both(x: Any) -> Any:
+        out = ones(3)
+        alias = out.detach()
+        alias.add_(1)
+        with torch.no_grad():
+            out.mul_(0.5)
+        alias.mul_(3)
+        return (out * x).sum() + (alias * x).sum()
+
+    close(transform(both)(X), [6, 6, 6])
     close(transform(read)(X), [2 * X[0].item() + 2, 0, 0])
     close(transform(written)(X), [0, 2 * X[1].item(), 0])
 
@@ -253,6 +292,16 @@ def test_tensors_from_outside_are_not_given_values_of_a_transform(transform: Any
     with pytest.raises(RuntimeError, match="made outside"):
         (lambda g: g(X) if callable(g) else g)(transform(f))
     close(outside, np.zeros(3))
+
+
+def test_captured_views_are_as_they_are_now() -> None:
+    """The place of a view in the graph is that after the last write to its base."""
+    leaf = X.clone().requires_grad_()
+    whole = leaf * W.detach()
+    view = whole[:2][0]
+    view.mul_(0.5)
+    func.vmap(lambda e: e * 2 + view)(X).sum().backward()
+    close(leaf.grad, [3 * 0.5 * W[0].item(), 0, 0])
 
 
 def test_written_between_uses_in_a_batch() -> None:
