@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from functrans import pytrees as tree
 from functrans.autograd.anomaly import watching
@@ -182,6 +184,12 @@ def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tu
         cotangents: object, retain_graph: object = None, create_graph: object = None
     ) -> tuple[Any, ...]:
         """Pull cotangents of the result back; the flags are accepted and not needed."""
+        if tree.structure(cotangents) != tree.structure(out):
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of "
+                f"outputs to the function. cotangents: {tree.in_words(tree.structure(cotangents))}"
+                f", primal output: {tree.in_words(tree.structure(out))}"
+            )
         given = tree.map(conjugated, tree.map(as_given, cotangents))
         with watching():
             pulled = pull(given)
@@ -228,11 +236,18 @@ def jvp(
                 f"{who}: Expected {name} to be a tuple. E.g. it should be valid to call "
                 "f(*primals)."
             )
+        leaves = tree.leaves(given)
+        if not leaves:
+            raise RuntimeError(f"{who}: Expected {name} to contain at least one Tensor.")
+        for leaf in leaves:
+            if not isinstance(leaf, (Tracer, np.ndarray)):
+                raise RuntimeError(
+                    f"{who}: Expected {name} to only contain Tensors, got {type(leaf)}"
+                )
     if tree.structure(primals) != tree.structure(tangents):
         raise RuntimeError(
             f"{who}: Expected primals and tangents to have the same python structure."
         )
-    check_tensors(tree.leaves((primals, tangents)))
     check = functools.partial(check_results, who, "f(*primals)", has_aux)
     on_values = OnValues(func, primals, {}, direction="forward", check=check)
     given, directions = tree.map(as_given, (primals, tangents))
@@ -334,7 +349,7 @@ def jacrev(
               [0., 4.]])
     """
     check_chunk("jacrev", chunk_size)
-    check = functools.partial(check_results, "vjp(f, *primals)", "f(*primals)", has_aux)
+    check = _real_results("jacrev", "vjp(f, *primals)", has_aux)
     numbers = argument_numbers(argnums)
     if chunk_size is None:
         transform = functools.partial(jacobian.jacrev, argnums=numbers, has_aux=has_aux)
@@ -346,15 +361,46 @@ def jacrev(
             mode="reverse",
             chunk_size=chunk_size,
         )
-    return _jacobian(func, numbers, transform, check, "reverse")
+    return _jacobian("jacrev", func, numbers, transform, check, "reverse")
+
+
+def _real_results(who: str, call: str, has_aux: bool) -> Callable[[Any], None]:
+    """The check of the results of a function that has a Jacobian."""
+
+    def check(result: Any) -> None:
+        check_results(call, "f(*primals)", has_aux, result)
+        _check_real(who, "outputs", tree.leaves(result[0] if has_aux else result))
+
+    return check
+
+
+def _check_real(who: str, what: str, leaves: Sequence[Any]) -> None:
+    """Refuse complex tensors.
+
+    Raises:
+      RuntimeError: there is one.
+    """
+    for i, leaf in enumerate(leaves):
+        if leaf.dtype.kind == "c":
+            raise RuntimeError(
+                f"{who}: Expected all {what} to be real but received complex tensor at flattened "
+                f"input idx: {i}"
+            )
 
 
 def _jacobian(
-    func: Callable[..., Any], numbers: object, transform: Any, check: Any, direction: str
+    who: str,
+    func: Callable[..., Any],
+    numbers: Any,
+    transform: Any,
+    check: Any,
+    direction: str,
 ) -> Callable[..., Any]:
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
     def jacobian_of(*args: object, **kwargs: object) -> Any:
         check_argnums(numbers, args)
+        chosen = [args[i] for i in (numbers if isinstance(numbers, tuple) else (numbers,))]
+        _check_real(who, "inputs", tree.leaves(chosen))
         return transformed(transform, func, args, kwargs, direction, check)
 
     return jacobian_of
@@ -395,7 +441,7 @@ def jacfwd(
             "jacfwd: randomness='different' is not supported: the function runs once for all "
             "directions; draw outside, and pass the tensor as an argument"
         )
-    check = functools.partial(check_results, "jvp(f, primals, tangents)", "f(*primals)", has_aux)
+    check = _real_results("jacfwd", "jvp(f, primals, tangents)", has_aux)
     numbers = argument_numbers(argnums)
 
     def transform(f: OnValues) -> Callable[..., Any]:
@@ -419,7 +465,7 @@ def jacfwd(
         with entered({"batches": (*modes.batches, BatchLevel(randomness))}):
             return func(*args, **kwargs)
 
-    return _jacobian(drawing, numbers, transform, check, "forward")
+    return _jacobian("jacfwd", drawing, numbers, transform, check, "forward")
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

@@ -62,11 +62,20 @@ def vmap(
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
     def vmapped(*args: object, **kwargs: object) -> Any:
         name = name_of(func)
+        _check_dims(name, in_dims, out_dims, args)
         size = _check_mapped(name, in_dims, args)
         if chunk_size is not None and chunk_size < size and randomness == "different":
             return by_chunks(name, size, args, kwargs)
 
+        is_one = isinstance(out_dims, tuple) and len(out_dims) == 1
+        ends = out_dims[0] if is_one else out_dims  # type: ignore[index]  # it is a tuple
+
         def check(result: Any) -> None:
+            if is_one and isinstance(result, (tuple, list)) and len(result) != 1:
+                raise ValueError(
+                    f"vmap({name}, ..., out_dims={out_dims}): out_dims is not compatible with the "
+                    f"structure of `outputs`. out_dims has 1 entry but outputs has {len(result)}."
+                )
             for leaf in tree.leaves(result):
                 if not isinstance(leaf, Tensor):
                     raise ValueError(
@@ -97,10 +106,10 @@ def vmap(
                 return found
 
             axes_of_all = (None if lanes is None else 0, *axes)
-            return vectorize.vmap(run, axes_of_all, (out_dims, moved), chunk_size=chunk_size)
+            return vectorize.vmap(run, axes_of_all, (ends, moved), chunk_size=chunk_size)
 
         found = transformed(batched, one, given, {}, check=check)
-        return _with_written(name, found, out_dims, called[-1], dims)
+        return _with_written(name, found, ends, called[-1], dims)
 
     def by_chunks(name: str, size: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call the function anew for each chunk, which draws on its own."""
@@ -154,6 +163,31 @@ def _leaf_dims(name: str, specs: Sequence[Any], args: Sequence[Any]) -> list[Any
         else:
             dims.extend(tree.broadcast_prefix(spec, arg, f"vmap of {name}", "in_dims"))
     return dims
+
+
+def _check_dims(name: str, in_dims: object, out_dims: object, args: Sequence[Any]) -> None:
+    """Refuse axes that are no numbers, and calls without arguments.
+
+    Raises:
+      ValueError: there is one.
+    """
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
+            "(potentially nested) tuple matching the structure of inputs, got: "
+            f"{type(in_dims)}."
+        )
+    if not args:
+        raise ValueError(
+            f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are "
+            "trying to vmap over a function with no inputs. The latter is unsupported."
+        )
+    if not all(dim is None or isinstance(dim, int) for dim in tree.leaves(out_dims)):
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
+            "collection of ints representing where in the outputs the vmapped dimension should "
+            "appear."
+        )
 
 
 def _check_mapped(name: str, in_dims: object, args: Sequence[Any]) -> int:

@@ -131,8 +131,11 @@ def _stacked(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     result = {}
     for name in tables[0]:
         tensors = [table[name] for table in tables]
+        if len({t.requires_grad for t in tensors}) > 1:
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
         stacked = Tensor.of(np.stack([np.asarray(t._value) for t in tensors]))
         if node_of(tensors[0]) is not None:
             stacked._node = LeafNode(stacked._weak(), stacked._value.shape, stacked._value.dtype)
+        stacked._follows = tensors[0]._follows
         result[name] = stacked
     return result

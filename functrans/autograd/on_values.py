@@ -292,9 +292,13 @@ def transformed(
 
 
 def argument_numbers(argnums: object) -> Any:
-    """Numbers of arguments, a tuple if there are several."""
-    if isinstance(argnums, (list, tuple)):
-        return tuple(argnums)
+    """Numbers of arguments, a tuple if there are several.
+
+    Raises:
+      RuntimeError: they are no numbers.
+    """
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     return argnums
 
 
