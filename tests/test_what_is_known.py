@@ -33,6 +33,7 @@ CACHED = re.compile(r"(functools\.)?(lru_)?cache(\(.*\))?")
 
 # Of the library itself and of the machine: users' programs do not make these grow.
 CONSTANT = {
+    "compat.namespaces._is_installed": "packages that are there",
     "compiler.cache._warn_unused": "warnings that were given",
     "compiler.engine._keep_text_type": "classes for LLVM",
     "compiler.engine._library_symbol": "addresses, which machine code holds",
@@ -51,6 +52,7 @@ CONSTANT = {
     "plain.twin_classes._class_of_twins": "classes, by which twins are known",
     "primitives.special.family.routine": "functions of SciPy",
     "scipy.dispatch.plain": "functions of SciPy",
+    "scipy.dispatch.by_code": "functions of SciPy",
 }
 
 

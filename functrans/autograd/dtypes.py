@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.labels import torch_type
+from functrans.core.boundary import boundary
 
 
 class dtype:  # noqa: N801  # torch's name
@@ -42,6 +43,7 @@ class dtype:  # noqa: N801  # torch's name
         "type",
     )  # fmt: skip
 
+    @boundary
     def __init__(self, own: np.dtype) -> None:
         self.dtype = own
         self.char, self.kind, self.name, self.type = own.char, own.kind, own.name, own.type

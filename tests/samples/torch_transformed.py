@@ -583,7 +583,7 @@ F.embedding_bag(IV,M3[0],T.tensor([0,2]))
     ),
     _untraced(
         "it reads the layout of memory, which values of a batch or a program have none of",
-        "jit vmap grad",
+        "jit vmap",
         ConcretizationError,
         "the value of a tensor",
         """

@@ -14,6 +14,7 @@ from functrans.autograd.dtypes import dtype as dtype
 from functrans.autograd.dtypes import torch_dtype
 from functrans.autograd.methods.conversion import bfloat16_dtype
 from functrans.autograd.promotion import result_dtype, torch_defaults
+from functrans.core.boundary import boundary
 from functrans.core.dispatch import dtype_of
 
 _NAMES: dict[str, tuple[str, ...]] = {
@@ -117,6 +118,7 @@ class finfo(_Limits):  # noqa: N801  # torch's name
 
     _names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
 
+    @boundary
     def __init__(self, type: Any = None) -> None:  # torch's name
         own = np.dtype(torch_defaults.dtype if type is None else type)
         if own.kind not in "fcV":
@@ -151,6 +153,7 @@ class iinfo(_Limits):  # noqa: N801  # torch's name
 
     _names = ("min", "max")
 
+    @boundary
     def __init__(self, type: Any) -> None:  # torch's name
         own = np.dtype(type)
         if own.kind not in "iu":
