@@ -57,10 +57,11 @@ class Storage:
 
     def release(self) -> None:
         """Give what holds the memory as it is a copy: it is about to be written to."""
-        for tensor in self._held():
-            tensor._value = np.array(tensor._value, order="K")
-            tensor._storage = None
-        self.held = []
+        if self.held:
+            for tensor in self._held():
+                tensor._value = np.array(tensor._value, order="K")
+                tensor._storage = None
+            self.held = []
 
     def _held(self) -> list[Tensor]:
         return [tensor for reference in self.held if (tensor := reference()) is not None]

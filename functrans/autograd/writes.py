@@ -275,20 +275,23 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     Raises:
       RuntimeError: shape or dtype do not fit.
     """
-    if new.shape != x.shape and np.broadcast_shapes(new.shape, x.shape) != x.shape:
+    old, fresh = x._value, new._value
+    is_narrow = fresh.shape != old.shape
+    if is_narrow and np.broadcast_shapes(fresh.shape, old.shape) != old.shape:
         raise RuntimeError(
             f"output with shape {list(x.shape)} doesn't match the broadcast shape "
             f"{list(np.broadcast_shapes(new.shape, x.shape))}"
         )
-    if CATEGORY[new.dtype.kind] > CATEGORY[x.dtype.kind]:
+    if fresh.dtype != old.dtype and CATEGORY[fresh.dtype.kind] > CATEGORY[old.dtype.kind]:
         raise RuntimeError(
             f"result type {torch_kind(new.dtype)} can't be cast to the desired output type "
             f"{torch_kind(x.dtype)}"
         )
     source = capture(2)
-    if new.shape != x.shape:
-        new = broadcast_to(new, x.shape)
-    new = to_dtype(new, x.dtype)
+    if is_narrow:
+        new = broadcast_to(new, old.shape)
+    if fresh.dtype != old.dtype:
+        new = to_dtype(new, old.dtype)
     written = node_of(new)  # before the write: it may be a view of the same memory
     memory = x._memory()
     if modes.mutation is not None:
@@ -306,10 +309,13 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         if root_of(x)._dual is not None:
             _write_through(label, root_of(x))
     else:
-        x._stored().release()
-        made_by = edge_of(root_of(x)._node)[0]
-        if made_by is not None and made_by.name() in SAVES_OPERANDS:
-            made_by.keep_result(x._stored(), memory)
+        if x._storage is not None:
+            x._storage.release()
+        node = root_of(x)._node
+        if node is not None and node.primitive is not None:
+            made_by = edge_of(node)[0]
+            if made_by.name() in SAVES_OPERANDS:
+                made_by.keep_result(x._stored(), memory)
         _write_memory(x, new._value)
     storage = x._stored()
     storage.bump(label, source)

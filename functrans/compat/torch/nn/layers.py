@@ -68,23 +68,24 @@ def _check_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     check_tensor("linear", "weight", 2, weight)
     if bias is not None:
         check_tensor("linear", "bias", 3, bias)
-    if len(weight.shape) != 2 or not x.shape:
+    own, given = x._value, weight._value
+    if len(given.shape) != 2 or not own.shape:
         raise RuntimeError(
             f"both arguments to linear need to be at least 1D, and the weight 2D, but they are "
             f"{len(x.shape)}D and {len(weight.shape)}D"
         )
-    n, k = weight.shape
-    if x.shape[-1] != k:
+    n, k = given.shape
+    if own.shape[-1] != k:
         rows = math.prod(x.shape[:-1])
         raise RuntimeError(
             f"mat1 and mat2 shapes cannot be multiplied ({rows}x{x.shape[-1]} and {k}x{n})"
         )
-    if x.dtype != weight.dtype:
+    if own.dtype != given.dtype:
         raise RuntimeError(
             f"mat1 and mat2 must have the same dtype, but got {short_dtype(x.dtype)} and "
             f"{short_dtype(weight.dtype)}"
         )
-    if bias is not None and bias.shape not in ((n,), (1,), ()):
+    if bias is not None and bias._value.shape not in ((n,), (1,), ()):
         raise RuntimeError(
             f"The expanded size of the tensor ({n}) must match the existing size "
             f"({bias.shape[-1]}) at non-singleton dimension 1.  Target sizes: "
