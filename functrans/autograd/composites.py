@@ -319,14 +319,7 @@ class _Equations(RecordingTrace):
     """Records the equations of an operation of the imperative graph, outside of all programs."""
 
     __slots__ = ()
-
-    def keep(self, value: Any) -> Any:
-        """A copy of an array that may be written to; nothing of it is a constant of a program."""
-        before, self.parent = self.parent, None
-        try:
-            return super().keep(value)
-        finally:
-            self.parent = before
+    is_outermost = True
 
 
 def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:

@@ -61,6 +61,7 @@ class RecordingTrace(ValueTrace):
 
     __slots__ = ("copies", "lifts")
     tracer = RecordingTracer
+    is_outermost = False  # outside of all programs, also of those that are being staged
 
     def __init__(self, label: str, lifts: bool = True) -> None:
         super().__init__(label)
@@ -75,7 +76,7 @@ class RecordingTrace(ValueTrace):
         """
         if type(value) is not np.ndarray:
             return kept(value)
-        trace = self.parent
+        trace = None if self.is_outermost else self.parent
         while trace is not None:
             if trace.is_staging:
                 return trace.lift(value) if self.lifts and may_change(value) else value

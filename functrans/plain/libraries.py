@@ -584,7 +584,7 @@ def _of_scipy(module: types.ModuleType) -> dict[str, Any]:
             if own is theirs:
                 continue
             is_function = isinstance(own, types.FunctionType | type) or isinstance(theirs, type)
-            if getattr(own, "__wrapped__", None) is theirs:
+            if getattr(getattr(own, "traced", None), "__wrapped__", None) is theirs:
                 replaced = _of_code(theirs)
             elif hasattr(theirs, "rvs"):
                 replaced = Distribution(own, theirs)

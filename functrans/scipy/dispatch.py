@@ -92,15 +92,10 @@ def by_code(path: str) -> Callable[..., Any]:
     """
     scipys = plain(path)
 
+    @implements(path)
     @functools.wraps(scipys)
     def function(*args: object, **kwargs: object) -> Any:
-        try:
-            if has_tracer(args) or (kwargs and has_tracer(kwargs.values())):
-                return deferred.call_twin(scipys, args, kwargs)
-            return scipys(*args, **kwargs)
-        except Exception as error:
-            shorten(error)
-            raise
+        return deferred.call_twin(scipys, args, kwargs)
 
     function.__module__ = f"functrans.scipy.{path.rpartition('.')[0]}"
     return function

@@ -354,15 +354,21 @@ def copied(x: Tensor, label: str) -> Tensor:
     return named(bind(copy_p, x)[0], label)
 
 
+def _entered(x: Any) -> Any:
+    """The value of a tensor, which is a part of the step that is traced from now on."""
+    if not isinstance(x, Tensor):
+        return x
+    enter_session(x)
+    return x._value
+
+
 def plain(x: Any) -> Any:
     """The array of a tensor, for operations on values that have no derivative.
 
     Raises:
       ConcretizationError: it is traced.
     """
-    if isinstance(x, Tensor):
-        enter_session(x)
-    value = x._value if isinstance(x, Tensor) else x
+    value = _entered(x)
     return value._concrete("the value of a tensor") if isinstance(value, Tracer) else value
 
 
@@ -372,9 +378,7 @@ def looked_at(x: Any) -> Any:
     Raises:
       ConcretizationError: it is one of a batch, or of a program.
     """
-    if isinstance(x, Tensor):
-        enter_session(x)
-    value = x._value if isinstance(x, Tensor) else x
+    value = _entered(x)
     return concrete(value, "the value of a tensor") if isinstance(value, Tracer) else value
 
 
@@ -402,10 +406,8 @@ def layout_of(x: Tensor) -> np.ndarray:
 
 def known(x: Any) -> np.ndarray | None:
     """The array of a tensor or number, for checks; ``None`` where no values are known."""
-    if isinstance(x, Tensor):
-        enter_session(x)
-        x = x._value
-    return np.asarray(value_of(x)) if is_known(x) else None
+    value = _entered(x)
+    return np.asarray(value_of(value)) if is_known(value) else None
 
 
 def fixed(function: Callable[..., Any], *operands: Any) -> Tensor:

@@ -86,10 +86,6 @@ def _laplace_cdf(x: Array, loc: Array, scale: Array) -> Array:
     return 0.5 - 0.5 * te.sign(x - loc) * fnp.expm1(-te.absolute(x - loc) / scale)
 
 
-def _laplace_icdf(p: Array, loc: Array, scale: Array) -> Array:
-    return loc - scale * te.sign(p - 0.5) * fnp.log1p(-2 * te.absolute(p - 0.5))
-
-
 class Laplace(
     Family,
     parameters=_LOCATION,

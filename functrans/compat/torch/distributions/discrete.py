@@ -52,10 +52,6 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _nan_like(x: Array) -> Array:
-    return fnp.full(x.shape, np.nan, x.dtype)
-
-
 def _draw_poisson(shape: Shape, rate: Tensor) -> Tensor:
     return numbers(lambda rng, size, r: rng.poisson(r, size), shape, rate.dtype, rate)
 
