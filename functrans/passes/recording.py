@@ -88,8 +88,7 @@ class RecordingTrace(ValueTrace):
             copy = known[1]()
             if copy is not None and has_same_bits(copy, value):
                 return copy
-        copy = kept(value)
-        if copy is not value:
+        if (copy := kept(value)) is not value:
             self.copies[id(value)] = (weakref.ref(value), weakref.ref(copy))
         return copy
 
