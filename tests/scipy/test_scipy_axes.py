@@ -80,7 +80,7 @@ def test_plain_and_traced_calls_accept_the_same_axes(
 ) -> None:
     arguments = ARGUMENTS.get(name, lambda a: (a,))
     exceptions, _ = EXCEPTIONS.get(name, ((), ""))
-    traced = getattr(ft.scipy, module).__dict__[name]
+    traced = getattr(getattr(ft.scipy, module), name)
     plain = getattr(import_module(f"scipy.{module}"), name)
 
     def outcome(run: Callable[[], Any]) -> Any:
