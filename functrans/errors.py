@@ -37,6 +37,19 @@ class ConcretizationError(FunctransError, TypeError):
     """
 
 
+class TensorConcretizationError(ConcretizationError, RuntimeError):
+    """A value was asked of a tensor that has none; PyTorch raises ``RuntimeError`` there.
+
+    Fails::
+
+        torch.func.vmap(lambda x: x if x.sum() > 0 else -x)(torch.ones(2, 3))
+
+    Repaired::
+
+        torch.func.vmap(lambda x: torch.where(x.sum() > 0, x, -x))(torch.ones(2, 3))
+    """
+
+
 class PathLimitError(FunctransError, RuntimeError):
     """A function that is specialised takes too many paths, or one that is too long.
 
@@ -263,6 +276,7 @@ __all__ = [
     "AliasedWriteError", "CacheFormatError", "CompilationError", "ConcretizationError",
     "ConvergenceError", "EscapedTracerError", "FunctransError", "JaxprTypeError",
     "NestingError", "NonDifferentiableError", "NonFiniteError", "PathLimitError", "ShapeError",
-    "TensorShapeError", "TreeMismatchError", "UnsupportedOperationError",
+    "TensorConcretizationError", "TensorShapeError", "TreeMismatchError",
+    "UnsupportedOperationError",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

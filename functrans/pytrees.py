@@ -270,11 +270,12 @@ def is_registered(cls: type) -> bool:
     return _optree().register_pytree_node.get(cls, namespace=NAMESPACE) is not None
 
 
-def flatten(tree: object) -> tuple[list[Any], Any]:
+def flatten(tree: object, none_is_leaf: bool = False) -> tuple[list[Any], Any]:
     """Leaves and structure of a pytree.
 
     Args:
       tree: nested containers; anything that is no container is a leaf.
+      none_is_leaf: whether ``None`` is one; it is an empty container.
 
     Returns:
       List of leaves in order, and the structure for :func:`unflatten`.
@@ -287,9 +288,9 @@ def flatten(tree: object) -> tuple[list[Any], Any]:
     if type(tree) in LEAF_TYPES:
         return [tree], LEAF
     optree = _optree()
-    leaves, treedef = optree.tree_flatten(tree, namespace=NAMESPACE)
+    leaves, treedef = optree.tree_flatten(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
     if register_met(leaves):
-        return flatten(tree)
+        return flatten(tree, none_is_leaf)
     if treedef.is_leaf():
         return leaves, LEAF
     return leaves, treedef

@@ -210,7 +210,7 @@ explain
 """,
     "autograd": """
 labels listing modes overlaps profiler_events sizes
-dtypes
+dtypes refusals
 pictures random tensors
 hooks jitted.held profiler residuals
 saved_values

@@ -38,7 +38,7 @@ _INT64 = np.dtype(np.int64)
 def _plain_data(data: object) -> tuple[Any, bool]:
     """Nested data with arrays in place of tensors, and whether anything in it has a dtype."""
     if isinstance(data, Tensor):
-        return np.asarray(plain(data)), True
+        return np.asarray(plain(data, "item()")), True
     if isinstance(data, (np.ndarray, np.generic)):
         return data, True
     if isinstance(data, (list, tuple)):
@@ -324,7 +324,7 @@ class Factories:
         """A tensor of one number; its dtype is that of the number."""
         refuse_out("full", out)
         shape = self._sizes("full", size if isinstance(size, (tuple, list)) else (size,))
-        number = plain(fill_value)
+        number = plain(fill_value, "item()")
         kind = (
             dtype
             or array_of(
@@ -499,7 +499,9 @@ class Factories:
     ) -> Tensor:
         """One number with the extents, dtype and layout of another tensor."""
         check_tensor("full_like", input)
-        value = np.full_like(laid_out(input), plain(fill_value), dtype=dtype or input.dtype)
+        value = np.full_like(
+            laid_out(input), plain(fill_value, "item()"), dtype=dtype or input.dtype
+        )
         return self._like(input, value, requires_grad)
 
     # random numbers

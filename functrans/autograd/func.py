@@ -38,6 +38,7 @@ from functrans.autograd.on_values import (
     without_aux,
 )
 from functrans.autograd.random import BatchLevel
+from functrans.autograd.refusals import as_torchs
 from functrans.autograd.tensors import Tensor
 from functrans.core.boundary import boundary
 from functrans.core.boundary import guard as _guard
@@ -72,6 +73,11 @@ def _check_scalar(has_aux: bool, result: object) -> None:
         result = without_aux(who, result)
     if not isinstance(result, Tensor):
         raise RuntimeError(f"{who}: Expected f(*args) to return a Tensor, got {type(result)}")
+    if result.dtype.kind == "c":
+        raise RuntimeError(
+            f"grad can be implicitly created only for real scalar outputs but got {result.dtype}; "
+            "use x.abs() or x.real"
+        )
     if result.shape:
         raise RuntimeError(
             f"{who}: Expected f(*args) to return a scalar Tensor, got tensor with "
@@ -176,9 +182,10 @@ def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tu
     check_tensors(tree.leaves(primals))
     check = functools.partial(check_results, "vjp(f, *primals)", "f(*primals)", has_aux)
     on_values = OnValues(func, primals, {}, direction="reverse", check=check)
-    out, pull, *aux = reverse.vjp(  # type: ignore[call-overload]  # has_aux is not known
-        on_values, *tree.map(as_given, primals), has_aux=has_aux
-    )
+    with as_torchs():
+        out, pull, *aux = reverse.vjp(  # type: ignore[call-overload]  # has_aux is not known
+            on_values, *tree.map(as_given, primals), has_aux=has_aux
+        )
 
     def pullback(
         cotangents: object, retain_graph: object = None, create_graph: object = None
@@ -191,7 +198,13 @@ def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tu
                 f", primal output: {tree.in_words(tree.structure(out))}"
             )
         given = tree.map(conjugated, tree.map(as_given, cotangents))
-        with watching():
+        for i, (own, like) in enumerate(zip(tree.leaves(given), tree.leaves(out), strict=True)):
+            if np.shape(own) != np.shape(like):
+                raise RuntimeError(
+                    f"Mismatch in shape: grad_output[{i}] has a shape of {list(np.shape(own))} and "
+                    f"output[{i}] has a shape of {list(np.shape(like))}."
+                )
+        with watching(), as_torchs():
             pulled = pull(given)
         return tree.map(conjugated, on_values.results(pulled))
 
@@ -248,6 +261,13 @@ def jvp(
         raise RuntimeError(
             f"{who}: Expected primals and tangents to have the same python structure."
         )
+    for own, tangent in zip(tree.leaves(primals), tree.leaves(tangents), strict=True):
+        if own.shape != tangent.shape:
+            raise RuntimeError(
+                "Trying to set a forward gradient that has a different size than that of the "
+                f"original Tensor, this is not supported. Tensor is of size {list(own.shape)} "
+                f"while the given forward gradient is of size {list(tangent.shape)}."
+            )
     check = functools.partial(check_results, who, "f(*primals)", has_aux)
     on_values = OnValues(func, primals, {}, direction="forward", check=check)
     given, directions = tree.map(as_given, (primals, tangents))
@@ -258,9 +278,10 @@ def jvp(
         result, written = _dependent(on_values, has_aux)(*args) if strict else on_values(*args)
         return ((result[0], written), result[1]) if has_aux else (result, written)
 
-    (out, written), (tangent, directions), *aux = forward.jvp(  # type: ignore[call-overload]  # as above
-        with_writes, given, directions, has_aux
-    )
+    with as_torchs():
+        (out, written), (tangent, directions), *aux = forward.jvp(  # type: ignore[call-overload]  # as above
+            with_writes, given, directions, has_aux
+        )
     on_values.write_back(written)
     on_values.write_back(directions, tree.leaves(tangents))
     return tuple(on_values.results([out, tangent, *aux]))
@@ -308,11 +329,19 @@ def linearize(func: Callable[..., Any], *primals: object) -> tuple[Any, Callable
     check_tensors(tree.leaves(primals))
     check = functools.partial(check_results, "linearize(f, *primals)", "f(*primals)", False)
     on_values = OnValues(func, primals, {}, direction="forward", check=check)
-    out, push = forward.linearize(on_values, *tree.map(as_given, primals))
+    with as_torchs():
+        out, push = forward.linearize(on_values, *tree.map(as_given, primals))
 
     def pushforward(*tangents: object) -> Any:
         """Push tangents of the primals forward."""
-        return on_values.results(push(*tree.map(as_given, tangents)))
+        if tree.structure(tangents) != tree.structure(primals):
+            raise RuntimeError(
+                "Expected the tangents to have the same argspec as the primals. tangents: "
+                f"{tree.in_words(tree.structure(tangents))}, primals: "
+                f"{tree.in_words(tree.structure(primals))}"
+            )
+        with as_torchs():
+            return on_values.results(push(*tree.map(as_given, tangents)))
 
     return on_values.results(out), pushforward
 

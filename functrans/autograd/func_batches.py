@@ -20,8 +20,10 @@ from functrans.autograd.on_values import OnValues, check_chunk, check_randomness
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 from functrans.core.arguments import name_of
+from functrans.core.boundary import cause
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.state import open_traces
+from functrans.errors import ShapeError, TreeMismatchError
 from functrans.primitives.movement import concatenate
 from functrans.transforms import vectorize
 
@@ -67,32 +69,18 @@ def vmap(
         if chunk_size is not None and chunk_size < size and randomness == "different":
             return by_chunks(name, size, args, kwargs)
 
-        is_one = isinstance(out_dims, tuple) and len(out_dims) == 1
-        ends = out_dims[0] if is_one else out_dims  # type: ignore[index]  # it is a tuple
-
-        def check(result: Any) -> None:
-            if is_one and isinstance(result, (tuple, list)) and len(result) != 1:
-                raise ValueError(
-                    f"vmap({name}, ..., out_dims={out_dims}): out_dims is not compatible with the "
-                    f"structure of `outputs`. out_dims has 1 entry but outputs has {len(result)}."
-                )
-            for leaf in tree.leaves(result):
-                if not isinstance(leaf, Tensor):
-                    raise ValueError(
-                        f"vmap({name}, ...): `{name}` must only return Tensors, got type "
-                        f"{type(leaf)}."
-                    )
+        results = _Results(name, out_dims)
 
         @functools.wraps(func, assigned=("__name__",), updated=())
         def one(lane: object, *own: Tensor) -> Any:
             level = BatchLevel(randomness, size, lane, open_traces.get()[-1])
             with entered({"batches": (*modes.batches, level)}):
-                return func(*own, **kwargs)  # keywords are not mapped
+                return results.taken(func(*own, **kwargs))  # keywords are not mapped
 
         lanes = Tensor.of(np.arange(size)) if randomness == "different" else None
         axes = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
         given = (lanes, *args)
-        dims = _leaf_dims(name, (0, *axes), given)
+        dims = _leaf_dims(name, "in_dims", in_dims, (0, *axes), given)
         moved: list[Any] = []
         called: list[Any] = []
 
@@ -105,11 +93,18 @@ def vmap(
                 moved[:] = [dims[i] for i in f.written]
                 return found
 
+            run.__name__ = name
             axes_of_all = (None if lanes is None else 0, *axes)
-            return vectorize.vmap(run, axes_of_all, (ends, moved), chunk_size=chunk_size)
+            return vectorize.vmap(run, axes_of_all, (results.dims, moved), chunk_size=chunk_size)
 
-        found = transformed(batched, one, given, {}, check=check)
-        return _with_written(name, found, ends, called[-1], dims)
+        try:
+            found = transformed(batched, one, given, {})
+        except ShapeError as error:
+            if "out_axes is None" in str(error):
+                text = f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is"
+                raise ValueError(f"{text} None: {error}") from cause(error)
+            raise
+        return results.whole(_with_written(found, results.dims, called[-1], dims))
 
     def by_chunks(name: str, size: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call the function anew for each chunk, which draws on its own."""
@@ -117,7 +112,7 @@ def vmap(
         whole = vmap(func, in_dims, out_dims, randomness)
         leaves, treedef = tree.flatten(tuple(args))
         specs = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
-        dims = _leaf_dims(name, specs, args)
+        dims = _leaf_dims(name, "in_dims", in_dims, specs, args)
         found = []
         for start in range(0, size, chunk_size):
             part = slice(start, start + chunk_size)
@@ -126,7 +121,7 @@ def vmap(
                 for x, dim in zip(leaves, dims, strict=True)
             ]
             found.append(whole(*tree.unflatten(treedef, own), **kwargs))
-        ends = _leaf_dims(name, [out_dims], [found[0]])
+        ends = _out_dims(name, out_dims, found[0])
         columns = zip(*map(tree.leaves, found), strict=True)
         joined = [
             parts[0] if dim is None else concatenate(parts, dim % len(parts[0].shape))
@@ -137,31 +132,103 @@ def vmap(
     return vmapped
 
 
+class _Results:
+    """What the function returns: the tensors, and the rest, which ``out_dims`` of ``None`` allows.
+
+    Attributes:
+      dims: of the tensors, where the batch axis goes.
+    """
+
+    def __init__(self, name: str, out_dims: object) -> None:
+        self.name = name
+        self.out_dims = out_dims
+        self.dims: list[Any] = []
+
+    def taken(self, result: Any) -> list[Tensor]:
+        """The tensors of a result.
+
+        Raises:
+          ValueError: something else is to get a batch axis, or ``out_dims`` does not fit.
+          IndexError: there is no such axis.
+        """
+        self.leaves, self.treedef = tree.flatten(result, none_is_leaf=True)
+        marked = tree.unflatten(self.treedef, [_NONE if x is None else x for x in self.leaves])
+        ends = _out_dims(self.name, self.out_dims, marked)
+        self.dims[:] = []
+        for leaf, end in zip(self.leaves, ends, strict=True):
+            if isinstance(leaf, Tensor):
+                n = len(leaf.shape) + 1
+                if end is not None and not -n <= end < n:
+                    raise IndexError(
+                        f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but "
+                        f"got {end})"
+                    )
+                self.dims.append(end)
+            elif end is not None:
+                raise ValueError(
+                    f"vmap({self.name}, ...): `{self.name}` must only return Tensors, got type "
+                    f"{type(leaf)}. Did you mean to set out_dims= to None for output?"
+                )
+        return [leaf for leaf in self.leaves if isinstance(leaf, Tensor)]
+
+    def whole(self, tensors: Sequence[Any]) -> Any:
+        """The result of the whole batch."""
+        given = iter(tensors)
+        leaves = [next(given) if isinstance(x, Tensor) else x for x in self.leaves]
+        return tree.unflatten(self.treedef, leaves)
+
+
+_NONE = object()
+
+
+def _out_dims(name: str, out_dims: Any, result: object) -> list[Any]:
+    """Per leaf of a result the axis; a tuple of one is that of a single leaf, too."""
+    is_one = isinstance(out_dims, tuple) and len(out_dims) == 1
+    spec = out_dims[0] if is_one and tree.structure(result) == tree.LEAF else out_dims
+    return _leaf_dims(name, "out_dims", out_dims, [spec], [result])
+
+
 def _with_written(
-    name: str, found: Any, out_dims: object, function: OnValues, dims: Sequence[Any]
-) -> Any:
+    found: list[Any], ends: Sequence[Any], function: OnValues, dims: Sequence[Any]
+) -> list[Any]:
     """Results, of which those that are arguments that were written to are the caller's tensors."""
-    if not function.returned:
-        return found
-    leaves, treedef = tree.flatten(found)
-    ends = _leaf_dims(name, [out_dims], [found])
     for k, i in function.returned.items():
         original: Any = function.originals[i]
         n = len(original.shape)
         start, end = dims[i] % n, ends[k] % n
-        leaves[k] = original if start == end else original.movedim(start, end)
-    return tree.unflatten(treedef, leaves)
+        found[k] = original if start == end else original.movedim(start, end)
+    return found
 
 
-def _leaf_dims(name: str, specs: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """Per leaf of the arguments the axis mapped over."""
+def _leaf_dims(
+    name: str, what: str, whole: object, specs: Sequence[Any], values: Sequence[Any]
+) -> list[Any]:
+    """Per leaf of arguments or results the axis.
+
+    Args:
+      name: of the function.
+      what: ``"in_dims"`` or ``"out_dims"``.
+      whole: as it was given.
+      specs: per value an axis, or a tree of them.
+      values: arguments, or the result.
+
+    Raises:
+      ValueError: they do not fit.
+    """
     dims: list[Any] = []
-    for spec, arg in zip(specs, args, strict=True):
-        leaves = tree.leaves(arg)
+    for spec, value in zip(specs, values, strict=True):
         if spec is None or isinstance(spec, int):
-            dims.extend([spec] * len(leaves))
-        else:
-            dims.extend(tree.broadcast_prefix(spec, arg, f"vmap of {name}", "in_dims"))
+            dims.extend([spec] * len(tree.leaves(value)))
+            continue
+        try:
+            own = tree.broadcast_prefix(spec, value, f"vmap of {name}", what)
+        except TreeMismatchError as error:
+            side = "inputs" if what == "in_dims" else "outputs"
+            raise ValueError(
+                f"vmap({name}, ..., {what}={whole}): {what} is not compatible with the structure "
+                f"of `{side}`: {error}"
+            ) from cause(error)
+        dims.extend(own)
     return dims
 
 
@@ -182,7 +249,13 @@ def _check_dims(name: str, in_dims: object, out_dims: object, args: Sequence[Any
             f"vmap({name})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are "
             "trying to vmap over a function with no inputs. The latter is unsupported."
         )
-    if not all(dim is None or isinstance(dim, int) for dim in tree.leaves(out_dims)):
+    for dim in tree.leaves(in_dims):
+        if not isinstance(dim, int):
+            raise ValueError(
+                f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): Got in_dim={dim} for an input "
+                "but in_dim must be either an integer dimension or None."
+            )
+    if not all(isinstance(dim, int) for dim in tree.leaves(out_dims)):
         raise ValueError(
             f"vmap({name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python "
             "collection of ints representing where in the outputs the vmapped dimension should "
@@ -201,7 +274,8 @@ def _check_mapped(name: str, in_dims: object, args: Sequence[Any]) -> int:
         )
     sizes = []
     for spec, arg in zip(specs, args, strict=True):
-        for leaf, dim in zip(tree.leaves(arg), _leaf_dims(name, [spec], [arg]), strict=True):
+        own = _leaf_dims(name, "in_dims", in_dims, [spec], [arg])
+        for leaf, dim in zip(tree.leaves(arg), own, strict=True):
             if dim is None:
                 continue
             if not isinstance(leaf, (Tracer, np.ndarray)):

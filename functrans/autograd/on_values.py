@@ -33,6 +33,7 @@ from functrans.autograd.recording import (
     namespaces,
     node_of,
 )
+from functrans.autograd.refusals import as_torchs
 from functrans.autograd.tensors import Tensor
 from functrans.core.arguments import name_of
 from functrans.core.avals import is_differentiable_dtype
@@ -93,16 +94,23 @@ def _value_in(trace: ImperativeTrace, x: Tensor) -> Any:
 
 
 def check_tensors(leaves: Sequence[Any]) -> None:
-    """Refuse leaves that are no tensors.
+    """Refuse leaves that are no tensors, or have no derivatives.
 
     Raises:
-      ValueError: one is none.
+      ValueError: one is no tensor.
+      RuntimeError: one is of integers.
     """
     for leaf in leaves:
         if not isinstance(leaf, (Tracer, np.ndarray, np.generic)):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
+        if not is_differentiable_dtype(leaf.dtype):
+            raise RuntimeError(
+                "only Tensors of floating point dtype can require gradients, got a tensor of dtype "
+                f"{leaf.dtype}: leave it out of argnums, or pass it to the function by a partial"
+            )
 
 
+NO_HOOKS = "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks."
 _MODES = tuple(RECORDING)
 _levels = itertools.count(1)
 
@@ -139,6 +147,8 @@ class OnValues:
         check: Callable[[Any], None] | None = None,
     ) -> None:
         self.fun = fun
+        if direction == "reverse" and modes.packers:
+            raise RuntimeError(NO_HOOKS)
         self.originals = tree.leaves((tuple(args), dict(kwargs)))
         self.kinds = [isinstance(leaf, Tensor) for leaf in self.originals]
         self.written: list[int] = []
@@ -160,6 +170,8 @@ class OnValues:
         own = RECORDING if self.requires else {**self.outside, **self.further}
         if own != self.outside:
             trace.outer = self.outside
+        if self.requires:
+            own = {**own, "no_packers": NO_HOOKS}
         trace.level = next(_levels)
         tracers = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
         with tracing(trace, tracers), entered({**own, "level": trace.level}), unwatched():
@@ -283,7 +295,8 @@ def transformed(
     on_values = OnValues(fun, args, kwargs, direction, check)
     given_args, given_kwargs = tree.map(as_given, (tuple(args), dict(kwargs)))
     records = modes.grad or not (on_values.requires or modes.inference)
-    with entered({"grad": records}), watching() if on_values.requires else nullcontext():
+    watch = watching() if on_values.requires else nullcontext()
+    with entered({"grad": records}), watch, as_torchs():
         values = transform(on_values)(*given_args, **given_kwargs)
     if on_values.takes_writes:
         values, written = values
@@ -353,7 +366,7 @@ def without_aux(who: str, result: object) -> Tensor:
         raise RuntimeError(
             f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True"
         )
-    for leaf in tree.leaves(result[1]):
+    for leaf in tree.flatten(result[1], none_is_leaf=True)[0]:
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"{who}: Expected tensors, got unsupported type {type(leaf)}")
     return result[0]

@@ -403,8 +403,9 @@ def _from_other_trace(x: Tensor, new: Tensor) -> Array | Tensor:
     if not trace.takes(root):
         raise RuntimeError(
             f"a tensor made outside of {trace.label} is being modified inplace by one that belongs "
-            "to it; the write would outlive the transform. Write to a copy (x = x.clone()) made "
-            "inside, or use the operation without the underscore."
+            "to it: that would mutate a captured Tensor, and the write would outlive the transform."
+            " Write to a copy (x = x.clone()) made inside, or use the operation without the "
+            "underscore."
         )
     (trace.take_over if trace.level else trace.adopt)(root)
     return new._value

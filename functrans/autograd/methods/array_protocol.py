@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.methods.state import clone, plain
+from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.writes import check_write, write
 from functrans.core.dispatch import Tracer
@@ -43,7 +44,7 @@ def copy(self: Tensor, order: Any = "C") -> Tensor:
 def _concrete(self: Tensor, what: str) -> Any:
     """The value, for a function whose result depends on it in kind."""
     value = self._value
-    return value._concrete(what) if isinstance(value, Tracer) else plain(self, what)
+    return asked(value, what, what) if isinstance(value, Tracer) else plain(self, what)
 
 
 def dlpack(self: Tensor, **options: object) -> Any:

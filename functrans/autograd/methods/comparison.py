@@ -94,12 +94,14 @@ def allclose(
     equal_nan: bool = False,
 ) -> bool:
     """Whether all elements differ by at most ``atol + rtol * |other|``."""
-    return bool(np.all(looked_at(isclose(input, other, rtol, atol, equal_nan))))
+    return bool(np.all(looked_at(isclose(input, other, rtol, atol, equal_nan), "bool()")))
 
 
 def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
     """Whether shapes and all elements are the same."""
-    return input.shape == other.shape and bool(np.all(looked_at(input) == looked_at(other)))
+    if input.shape != other.shape:
+        return False
+    return bool(np.all(looked_at(input, "bool()") == looked_at(other, "bool()")))
 
 
 def isin(input: object, test_elements: object, *, invert: bool = False) -> Tensor:  # torch's name

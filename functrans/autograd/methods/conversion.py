@@ -272,8 +272,9 @@ def is_nonzero(self: Tensor) -> bool:
     Raises:
       RuntimeError: there are more or none.
     """
-    if looked_at(self).size != 1:
-        what = "more than one value" if looked_at(self).size else "no values"
+    size = looked_at(self, "bool()").size
+    if size != 1:
+        what = "more than one value" if size else "no values"
         raise RuntimeError(f"Boolean value of Tensor with {what} is ambiguous")
     return bool(looked_at(self))
 
@@ -291,7 +292,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:  # torch's n
 
 
 def _contains(self: Tensor, element: Any) -> bool:
-    return bool(np.any(looked_at(self) == plain(element)))
+    return bool(np.any(looked_at(self, "item()") == plain(element)))
 
 
 def _unavailable(self: Tensor, *_: object, **__: object) -> NoReturn:

@@ -436,17 +436,26 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct elements, or slices along an axis, in order."""
+    """The distinct elements, or slices along an axis, in order.
+
+    They have the derivative of the first of those that are equal.
+    """
     find: Any = np.unique
-    found = find(
+    _, first, *rest = find(
         np.asarray(looked_at(input)),
+        return_index=True,
         return_inverse=return_inverse,
         return_counts=return_counts,
         axis=dim,
     )
-    if not isinstance(found, tuple):
-        return constant(found, input)
-    return tuple(constant(part, input) for part in found)
+    values = _chosen(input, first, dim)
+    return (values, *(constant(part, input) for part in rest)) if rest else values
+
+
+def _chosen(x: Tensor, places: np.ndarray, dim: int | None) -> Tensor:
+    """Elements, or slices along an axis."""
+    lines = x.reshape(-1) if dim is None else x
+    return lines.index_select(dim or 0, constant(places))
 
 
 def unique_consecutive(
@@ -460,8 +469,7 @@ def unique_consecutive(
     lines = value.reshape(-1) if dim is None else np.moveaxis(value, dim, 0)
     flat = lines.reshape(len(lines), -1)
     is_new = np.concatenate([[True], np.any(flat[1:] != flat[:-1], 1)])[: len(lines)]
-    kept = lines[is_new] if dim is None else np.moveaxis(lines[is_new], 0, dim)
-    found = [constant(np.ascontiguousarray(kept), input)]
+    found = [_chosen(input, np.flatnonzero(is_new), dim)]
     if return_inverse:
         inverse = np.cumsum(is_new) - 1
         found.append(constant(inverse.reshape(value.shape) if dim is None else inverse, input))

@@ -313,6 +313,11 @@ def chain_matmul(*matrices: Any) -> Tensor:
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices, in the cheapest order; the first and last may be vectors."""
+    for i, x in enumerate(tensors):
+        end = {0: "the first", len(tensors) - 1: "the last"}.get(i)
+        if len(x.shape) != 2 and not (end and len(x.shape) == 1):
+            what = f"{end} tensor must be 1D or 2D" if end else f"tensor {i} must be 2D"
+            raise RuntimeError(f"multi_dot(): {what} but got {len(x.shape)}D")
     return composite("View", lambda *xs: fnp.linalg.multi_dot(xs), *tensors)
 
 

@@ -29,6 +29,7 @@ from functrans.autograd.modes import entered, modes
 from functrans.autograd.promotion import default_of, result_dtype, to_dtype, with_default
 from functrans.autograd.random import Generator, different_levels, stream
 from functrans.autograd.recording import enter_session, innermost, node_of
+from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
 from functrans.control.callbacks import io_callback
@@ -362,34 +363,34 @@ def _entered(x: Any) -> Any:
     return x._value
 
 
-def plain(x: Any) -> Any:
+def plain(x: Any, asker: str = "") -> Any:
     """The array of a tensor, for operations on values that have no derivative.
 
     Raises:
-      ConcretizationError: it is traced.
+      TensorConcretizationError: it is traced.
     """
     value = _entered(x)
-    return value._concrete("the value of a tensor") if isinstance(value, Tracer) else value
+    return asked(value, "the value of a tensor", asker) if isinstance(value, Tracer) else value
 
 
-def looked_at(x: Any) -> Any:
+def looked_at(x: Any, asker: str = "") -> Any:
     """The array of a tensor, of which positions, sizes or a choice are made.
 
     Raises:
-      ConcretizationError: it is one of a batch, or of a program.
+      TensorConcretizationError: it is one of a batch, or of a program.
     """
     value = _entered(x)
-    return concrete(value, "the value of a tensor") if isinstance(value, Tracer) else value
+    return concrete(value, "the value of a tensor", asker) if isinstance(value, Tracer) else value
 
 
-def concrete(value: Tracer, what: str) -> Any:
+def concrete(value: Tracer, what: str, asker: str = "") -> Any:
     """The array behind a traced value, as torch gives it in transforms that differentiate.
 
     Raises:
-      ConcretizationError: there is none: it is one of a batch, or of a program.
+      TensorConcretizationError: there is none: it is one of a batch, or of a program.
     """
     found = plain_value(value)
-    return value._concrete(what) if found is None else found
+    return asked(value, what, asker) if found is None else found
 
 
 def layout_of(x: Tensor) -> np.ndarray:

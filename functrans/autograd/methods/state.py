@@ -27,6 +27,7 @@ from functrans.autograd.modes import is_grad_enabled, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like, shown
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of, with_own_only
+from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.autograd.views import detached
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
@@ -292,7 +293,7 @@ def plain(self: Tensor, asker: str = "this") -> Any:
       asker: what asks for it, for messages.
 
     Raises:
-      ConcretizationError: it is traced.
+      TensorConcretizationError: it is traced.
     """
     enter_session(self)
     value = self._value
@@ -300,7 +301,7 @@ def plain(self: Tensor, asker: str = "this") -> Any:
         return value
     if modes.session is None:
         what = f"the value of a tensor ({asker})"
-        return value._concrete(what) if asker in _OF_MEMORY else concrete(value, what)
+        return (asked if asker in _OF_MEMORY else concrete)(value, what, asker)
     raise ConcretizationError(
         f"{asker} asks for the value of a tensor of type {value.aval}{here()}, but "
         f"{modes.session.staging.label} is traced on shapes alone, to be compiled. Return the "
@@ -642,6 +643,8 @@ def data_ptr(self: Tensor) -> int:
     while isinstance(memory, PushingTracer):  # the primal of a dual tensor
         inner = memory._value
         memory = inner._memory() if isinstance(inner, Tensor) else inner
+    if isinstance(memory, Tracer):
+        asked(memory, "the address of a tensor", "data_ptr()")
     return int(memory.ctypes.data)
 
 
