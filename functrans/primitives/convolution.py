@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,8 +51,8 @@ from functrans.primitives.structural import cast, moveaxis, reshape, transpose
 Shape = tuple[int, ...]
 Padding = tuple[tuple[int, int], ...]
 
-# Copies of windows are made in blocks of about so many bytes, which stay in the processor's cache.
-_BLOCK_BYTES = 1 << 21
+# Copies of windows are made in blocks of about so many bytes, half of a core's second cache.
+_BLOCK_BYTES = 1 << 19
 # One call of NumPy's one-dimensional routine pays from about so many multiplications on.
 _LINE_WORK = 4096
 
@@ -157,18 +157,22 @@ def _conv_general_impl(
     )
     if not (math.prod(shape) and rhs.size):
         return (np.zeros(shape, dtype),)
-    # From here on: x[n, group, i, space], w[group, o, i, window], out[n, group, o, positions].
-    x, w = lhs.astype(dtype, copy=False), rhs.astype(dtype, copy=False)
+    # From here on: x[n, group, i, space], w[group, o, i, window], out[n, group, o, positions], and
+    # numbers of 16 bits are summed in single precision.
+    wide = np.result_type(dtype, np.float32) if dtype.kind in "fc" else dtype
+    x, w = lhs.astype(wide, copy=False), rhs.astype(wide, copy=False)
     groups = feature_group_count * batch_group_count
     if batch_group_count > 1:
         x = np.moveaxis(x.reshape(groups, shape[0], *x.shape[1:]), 0, 1)
     else:
         x = x.reshape(x.shape[0], groups, rhs.shape[1], *x.shape[2:])
     w = w.reshape(groups, rhs.shape[0] // groups, *rhs.shape[1:])
-    out = np.empty((shape[0], groups, w.shape[1], *shape[2:]), dtype)
+    out = np.zeros((shape[0], groups, w.shape[1], *shape[2:]), wide)
     has_zeros = meets_zeros(lhs.shape[2:], padding, lhs_dilation)
-    if has_zeros and dtype.kind in "fc" and not np.isfinite(w).all():
-        out = _correlate_taps(x, w, out.shape, strides, padding, lhs_dilation, rhs_dilation)
+    by_taps = math.prod(lhs_dilation) > 1 and math.prod(w.shape[3:]) <= math.prod(shape[2:])
+    if by_taps or (has_zeros and dtype.kind in "fc" and not np.isfinite(w).all()):
+        lows = tuple(low for low, _ in padding)
+        _correlate_taps(x, w, out, strides, lows, lhs_dilation, rhs_dilation)
         return (out.astype(dtype, copy=False).reshape(shape),)
     x = _spread(x, padding, lhs_dilation)
     is_line = x.ndim == 4 and x.shape[2] == w.shape[1] == 1 and strides == rhs_dilation == (1,)
@@ -176,7 +180,7 @@ def _conv_general_impl(
         _correlate_lines(x[:, :, 0], w[:, 0, 0], out[:, :, 0])
     else:
         _correlate_windows(x, w, strides, rhs_dilation, out)
-    return (out.reshape(shape),)
+    return (out.astype(dtype, copy=False).reshape(shape),)
 
 
 def _spread(x: Array, padding: Padding, dilation: Shape) -> Array:
@@ -210,9 +214,10 @@ def _correlate_lines(x: Array, w: Any, out: Any) -> None:
 
 
 def _correlate_windows(x: Array, w: Array, strides: Shape, dilation: Shape, out: Array) -> None:
-    """Correlate by a matrix product with a copy of the windows, block by block.
+    """Correlate by matrix products with copies of the windows, block by block.
 
-    The copy has either windows or positions innermost, whichever has the longer last axis.
+    Positions are innermost in the copies; where the window is larger than the result (a kernel's
+    cotangent) windows are, the batch is of the product's rows, and blocks of the sum are added up.
     """
     window, space = w.shape[3:], out.shape[3:]
     windows = np.lib.stride_tricks.as_strided(
@@ -226,58 +231,76 @@ def _correlate_windows(x: Array, w: Array, strides: Shape, dilation: Shape, out:
         writeable=False,
     )
     n, groups, channels = x.shape[:3]
-    matrix = w.reshape(*w.shape[:2], -1)  # [group, o, i and window]
-    by_window = bool(window) and window[-1] > space[-1]
-    rank = 3 + len(window)
-    axes = (0, 1, *range(rank, rank + len(space)), *range(2, rank))
+    outs, terms, places = w.shape[1], math.prod(window), math.prod(space)
+    if terms > places:
+        row_bytes = x.itemsize * groups * n * places * (terms // window[0])
+        rank = 3 + len(window)
+        order = (1, 0, *range(rank, rank + len(space)), *range(2, rank))
+        total: Any = 0
+        for i, k in _blocks(channels, window[0], row_bytes):
+            rows = windows[:, :, i, k].transpose(order).reshape(groups, n * places, -1)
+            total = total + np.matmul(rows, w[:, :, i, k].reshape(groups, outs, -1).mT)
+        out[...] = np.moveaxis(total.reshape(groups, n, *space, outs), (0, 1, -1), (1, 0, 2))
+        return
+    matrix = w.reshape(groups, outs, -1)  # [group, o, i and window]
     rows = space[0] if space else 1
-    row_bytes = x.itemsize * groups * channels * math.prod(window) * math.prod(space[1:])
-    step = max(1, _BLOCK_BYTES // max(row_bytes, 1))
-    lanes = max(1, step // rows)
-    for lane in range(0, n, lanes):
-        for row in range(0, rows, min(step, rows)):
-            block: tuple[Any, ...] = (slice(lane, lane + lanes), ...)
-            if space:
-                block += (slice(row, row + step), *(slice(None),) * (len(space) - 1))
-            part, target = windows[block], out[block]
-            count = part.shape[0]
-            if by_window:
-                columns = part.transpose(axes).reshape(count, groups, -1, matrix.shape[2])
-                columns = columns.swapaxes(2, 3)
-            else:
-                columns = part.reshape(count, groups, matrix.shape[2], -1)
-            target[...] = np.matmul(matrix, columns).reshape(target.shape)
+    row_bytes = x.itemsize * groups * channels * terms * (places // rows)
+    for lanes, chosen in _blocks(n, rows, row_bytes):
+        block = (lanes, ..., chosen, *(slice(None),) * (len(space) - 1)) if space else (lanes,)
+        part, target = windows[block], out[block]
+        columns = part.reshape(len(part), groups, matrix.shape[2], -1)
+        target[...] = np.matmul(matrix, columns).reshape(target.shape)
+
+
+def _blocks(outer: int, inner: int, inner_bytes: int) -> Iterator[tuple[slice, slice]]:
+    """Slices of two extents, of about ``_BLOCK_BYTES`` together, at least one element each."""
+    step = max(1, _BLOCK_BYTES // max(inner_bytes, 1))
+    for first in range(0, outer, max(1, step // inner)):
+        for second in range(0, inner, min(step, inner)):
+            yield slice(first, first + max(1, step // inner)), slice(second, second + step)
 
 
 def _correlate_taps(
-    x: Array,
-    w: Any,
-    shape: Shape,
-    strides: Shape,
-    padding: Padding,
-    lhs_dilation: Shape,
-    rhs_dilation: Shape,
-) -> Array:
-    """Correlate one element of the window after the other, with the elements that it meets.
+    x: Array, w: Any, out: Any, strides: Shape, lows: Shape, spread: Shape, dilation: Shape
+) -> None:
+    """Add up products with one element of the window after the other.
 
-    For kernels that are not finite, whose products with the zeros of :func:`_spread` are NaN.
+    For left operands that are spread and for kernels that are not finite: no zero that is put
+    between or around elements is a factor.
     """
-    out = np.zeros(shape, np.result_type(x, np.float32))
-    w = w.astype(out.dtype, copy=False)
+    taps = np.moveaxis(w, 2, -1)  # [group, o, window, i]
     for tap in np.ndindex(w.shape[3:]):
-        sources, targets = [], []
-        for axis, k in enumerate(tap):
-            d = lhs_dilation[axis]
-            place = np.arange(shape[3 + axis]) * strides[axis]
-            place += k * rhs_dilation[axis] - padding[axis][0]
-            (met,) = np.nonzero((place >= 0) & (place < x.shape[3 + axis] * d) & (place % d == 0))
-            sources.append(place[met] // d)
-            targets.append(met)
-        part = x[(slice(None),) * 3 + np.ix_(*sources)]
-        terms = np.matmul(w[(..., *tap)], part.reshape(*part.shape[:3], -1))
-        target = (slice(None),) * 3 + np.ix_(*targets)
-        out[target] += terms.reshape(*terms.shape[:3], *part.shape[3:])
-    return out
+        met = [
+            _met(k * e - low, n, m, s, d)
+            for k, e, low, n, m, s, d in zip(
+                tap, dilation, lows, x.shape[3:], out.shape[3:], strides, spread, strict=True
+            )
+        ]
+        part = x[(..., *(source for source, _ in met))]
+        terms = np.matmul(taps[(slice(None), slice(None), *tap)], part.reshape(*part.shape[:3], -1))
+        target = out[(..., *(target for _, target in met))]
+        target += terms.reshape(target.shape)
+
+
+def _met(first: int, n: int, positions: int, stride: int, spread: int) -> tuple[slice, slice]:
+    """Which elements of an axis are at which positions, as slices of both.
+
+    Element ``q`` is at position ``p`` where ``p * stride + first == q * spread``.
+    """
+    common = math.gcd(stride, spread)
+    step = spread // common
+    if first % common:
+        return slice(0), slice(0)
+    low = -(first // stride)  # the first position that is not before the elements
+    start = -(first // common) * pow(stride // common, -1, step) % step
+    start += step * max(0, -((start - low) // step))
+    stop = min(positions, ((n - 1) * spread - first) // stride + 1)
+    count = max(0, -((start - stop) // step))
+    source = (start * stride + first) // spread
+    return (
+        slice(source, source + count * (stride // common), stride // common),
+        slice(start, start + count * step, step),
+    )
 
 
 # transposes -------------------------------------------------------------------------------------
@@ -300,7 +323,8 @@ def _conv_general_transpose(
     That is the cotangent, spread by the strides, under the reversed kernel with input and output
     channels exchanged, at the stride that the left operand was spread by. Kernel: an element is
     moved along the left operand by the strides, so that the cotangent acts as a kernel dilated by
-    the strides, the batch as channels.
+    the strides, the batch as channels; or, where fewer zeros are put between elements so, the left
+    operand acts as a kernel on the cotangent that was spread by the strides.
     """
     (ct,) = cts
     lhs, rhs = operands
@@ -309,9 +333,10 @@ def _conv_general_transpose(
     rhs_extents = list(map(_dilated, rhs_shape[2:], rhs_dilation))
     ct_extents = list(map(_dilated, ct_shape[2:], strides))
     lows = [low for low, _ in padding]
+    fronts = [k - low - 1 for k, low in zip(rhs_extents, lows, strict=True)]
+    backs = [n + low - p for n, low, p in zip(lhs_extents, lows, ct_extents, strict=True)]
+    spread = {"padding": tuple(zip(fronts, backs, strict=True)), "lhs_dilation": strides}
     if is_linear(lhs):
-        fronts = [k - low - 1 for k, low in zip(rhs_extents, lows, strict=True)]
-        backs = [n + low - p for n, low, p in zip(lhs_extents, lows, ct_extents, strict=True)]
         out = _pull_lhs(
             ct,
             rhs,
@@ -319,26 +344,43 @@ def _conv_general_transpose(
             feature_group_count,
             batch_group_count,
             strides=lhs_dilation,
-            padding=tuple(zip(fronts, backs, strict=True)),
-            lhs_dilation=strides,
             rhs_dilation=rhs_dilation,
+            **spread,
         )
         return (cast(out, lhs.aval.dtype), None)
-    swap = (1, 0, *range(2, len(ct_shape)))
+    rank = len(ct_shape)
+    swap = (1, 0, *range(2, rank))
+    turned_lhs, turned_ct = transpose(lhs, swap), transpose(ct, swap)
+    counts = {
+        "feature_group_count": batch_group_count,
+        "batch_group_count": feature_group_count,
+    }
+    if batch_group_count == 1 and math.prod(lhs_dilation) > math.prod(strides):
+        # [o, (group, i), elements from the last to the first]
+        out = bind(
+            conv_general_p,
+            turned_ct,
+            turned_lhs,
+            strides=rhs_dilation,
+            rhs_dilation=lhs_dilation,
+            **counts,
+            **spread,
+        )[0]
+        out = _exchange_channels(transpose(out, swap), feature_group_count)
+        return (None, cast(reverse(out, range(2, rank)), rhs.aval.dtype))
     backs = [
         p + k - n - low - 1
         for n, k, p, low in zip(lhs_extents, rhs_extents, ct_extents, lows, strict=True)
     ]
     out = bind(
         conv_general_p,
-        transpose(lhs, swap),
-        transpose(ct, swap),
+        turned_lhs,
+        turned_ct,
         strides=rhs_dilation,
         padding=tuple(zip(lows, backs, strict=True)),
         lhs_dilation=lhs_dilation,
         rhs_dilation=strides,
-        feature_group_count=batch_group_count,
-        batch_group_count=feature_group_count,
+        **counts,
     )[0]
     return (None, cast(transpose(out, swap), rhs.aval.dtype))
 
