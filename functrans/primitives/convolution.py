@@ -238,15 +238,15 @@ def _correlate_windows(x: Array, w: Array, strides: Shape, dilation: Shape, out:
         order = (1, 0, *range(rank, rank + len(space)), *range(2, rank))
         total: Any = 0
         for i, k in _blocks(channels, window[0], row_bytes):
-            rows = windows[:, :, i, k].transpose(order).reshape(groups, n * places, -1)
-            total = total + np.matmul(rows, w[:, :, i, k].reshape(groups, outs, -1).mT)
+            lines = windows[:, :, i, k].transpose(order).reshape(groups, n * places, -1)
+            total = total + np.matmul(lines, w[:, :, i, k].reshape(groups, outs, -1).mT)
         out[...] = np.moveaxis(total.reshape(groups, n, *space, outs), (0, 1, -1), (1, 0, 2))
         return
     matrix = w.reshape(groups, outs, -1)  # [group, o, i and window]
     rows = space[0] if space else 1
     row_bytes = x.itemsize * groups * channels * terms * (places // rows)
     for lanes, chosen in _blocks(n, rows, row_bytes):
-        block = (lanes, ..., chosen, *(slice(None),) * (len(space) - 1)) if space else (lanes,)
+        block: Any = (lanes, ..., chosen, *(slice(None),) * (len(space) - 1)) if space else (lanes,)
         part, target = windows[block], out[block]
         columns = part.reshape(len(part), groups, matrix.shape[2], -1)
         target[...] = np.matmul(matrix, columns).reshape(target.shape)
@@ -270,15 +270,16 @@ def _correlate_taps(
     """
     taps = np.moveaxis(w, 2, -1)  # [group, o, window, i]
     for tap in np.ndindex(w.shape[3:]):
-        met = [
+        met: Any = [
             _met(k * e - low, n, m, s, d)
             for k, e, low, n, m, s, d in zip(
                 tap, dilation, lows, x.shape[3:], out.shape[3:], strides, spread, strict=True
             )
         ]
-        part = x[(..., *(source for source, _ in met))]
+        sources, targets = zip(*met, strict=True)
+        part = x[(..., *sources)]
         terms = np.matmul(taps[(slice(None), slice(None), *tap)], part.reshape(*part.shape[:3], -1))
-        target = out[(..., *(target for _, target in met))]
+        target = out[(..., *targets)]
         target += terms.reshape(target.shape)
 
 

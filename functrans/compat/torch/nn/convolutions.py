@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
 from functrans.core.values import Array
 from functrans.primitives import convolution, dot, movement, structural
-from functrans.primitives.indexing import gather, take_along_axis
-from functrans.primitives.reduction import argmax
+from functrans.primitives.elementwise import maximum
+from functrans.primitives.indexing import gather
 from functrans.primitives.slicing import BasicIndex, slice_index
 
 __all__ = [
@@ -274,28 +274,79 @@ def _max_pool(
     x: Array, *, window: tuple[int, ...], stride: tuple[int, ...],
     pads: tuple[tuple[int, int], ...], dilation: tuple[int, ...],
 ) -> tuple[Array, ...]:  # fmt: skip
+    """The largest elements of windows, and their places in the flattened space."""
     n = len(window)
-    parts = movement.stack(_windows(padded(x, pads, -math.inf), window, stride, dilation), axis=-1)
-    shape = shape_of(parts)
-    best = argmax(stop_gradient(parts), len(shape) - 1)
-    wide = structural.reshape(best, (*shape[:-1], 1))
-    out = structural.reshape(take_along_axis(parts, wide, -1), shape[:-1])
-    flat = _flat_places(best, shape[-1 - n : -1], shape_of(x)[-n:], window, stride, pads, dilation)
-    return out, flat
+
+    def along(y: Array, i: int) -> list[Any]:
+        ones = (1,) * (n - 1 - i)
+        return _windows(y, (window[i], *ones), (stride[i], *ones), (dilation[i], *ones))
+
+    reach = [d * (k - 1) for d, k in zip(dilation, window, strict=True)]
+    starts = [
+        np.arange((e + low + high - r - 1) // s + 1) * s - low
+        for e, r, s, (low, high) in zip(shape_of(x)[-n:], reach, stride, pads, strict=True)
+    ]
+    return largest(x, pads, starts, window, dilation, along)
 
 
-def _flat_places(
-    best: Array, counts: tuple[int, ...], space: tuple[int, ...], window: tuple[int, ...],
-    stride: tuple[int, ...], pads: tuple[tuple[int, int], ...], dilation: tuple[int, ...],
-) -> Array:  # fmt: skip
-    """Where the largest elements lie in the flattened space."""
-    places = np.array(list(itertools.product(*map(range, window))))
-    flat: Any = 0
-    for i, (m, s, d, (low, _)) in enumerate(zip(counts, stride, dilation, pads, strict=True)):
-        starts = (np.arange(m) * s - low).reshape((-1,) + (1,) * (len(counts) - 1 - i))
-        offsets = np.ascontiguousarray(places[:, i] * d)
-        flat = flat * space[i] + (gather(offsets, (best,), (0,)) + starts)
-    return flat
+def largest(
+    x: Array,
+    pads: Sequence[tuple[int, int]],
+    starts: Sequence[np.ndarray],
+    window: Sequence[int],
+    dilation: Sequence[int],
+    along: Callable[[Any, int], list[Any]],
+) -> tuple[Array, ...]:
+    """The largest elements of windows of the last axes, and their places in the flattened space.
+
+    The largest along the last axis, of these along the one before it, and so on. With each goes its
+    number in the window; what follows has larger numbers, so that of equal elements the first is
+    found if the number is the largest of those that were larger than all before them.
+
+    Args:
+      x: array.
+      pads: extents of what is never the largest, before and behind.
+      starts: per axis the first elements of the windows.
+      window: extents of the windows.
+      dilation: distance of the elements of a window.
+      along: of the padded array and an axis, the first elements of all windows, the second ...,
+    """
+    n, lead = len(window), shape_of(x)[: -len(window)]
+    space = shape_of(x)[-n:]
+    is_float = x.dtype.kind == "f"
+    best: Any = padded(stop_gradient(x), pads, -math.inf if is_float else np.iinfo(x.dtype).min)
+    dtype = np.min_scalar_type(math.prod(window))
+    number: Any = np.zeros(shape_of(best)[-n:], dtype)
+    corners: Any = 0
+    for i in reversed(range(n)):
+        step = math.prod(window[i + 1 :])
+        first = starts[i].reshape(-1, *(1,) * (n - 1 - i))
+        (best, *parts), numbers = along(best, i), along(number, i)
+        # Padding is not taken though all be infinitely small: the first element that is there.
+        skipped = -(np.minimum(first, 0) // dilation[i]) * step
+        number = numbers[0] + skipped.astype(dtype)
+        for j, part in enumerate(parts, 1):
+            is_larger = (part > best) | (part != part) if is_float else part > best
+            best = maximum(best, part)
+            found = structural.cast(is_larger, dtype) * (numbers[j] + dtype.type(j * step))
+            number = maximum(number, found)
+        corners = corners + first * math.prod(space[i + 1 :])
+    offsets = np.zeros((), np.int64)
+    for k, d, extent in zip(window, dilation, space, strict=True):
+        offsets = offsets[..., None] * extent + np.arange(k) * d
+    places = gather(offsets.reshape(-1), (number,), (0,)) + corners
+    places = structural.broadcast_to(places, shape_of(best))
+    return gather(flattened(x), (places + planes(lead, space),), (0,)), places
+
+
+def flattened(x: Array) -> Any:
+    """All elements along one axis."""
+    return structural.reshape(x, (math.prod(shape_of(x)),))
+
+
+def planes(lead: tuple[int, ...], space: tuple[int, ...]) -> Any:
+    """Where the spaces of an array ``[*lead, *space]`` start in its flattened form."""
+    return np.arange(math.prod(lead)).reshape(*lead, *(1,) * len(space)) * math.prod(space)
 
 
 def _avg_pool(
@@ -349,17 +400,16 @@ def _pool_arguments(
                 f"kernel_size={k} and dilation={d}"
             )
         reach = d * (k - 1) + 1
-        positions = extent + 2 * p - reach
-        if positions < 0:
+        room = extent + 2 * p - reach
+        count = (-(-room // s) if ceil_mode else room // s) + 1
+        if count < 1:
             raise RuntimeError(
                 f"Given input size: ({'x'.join(map(str, x.shape[-n - 1 :]))}). Calculated output "
                 "size is too small"
             )
         high = p
         if ceil_mode:
-            count = -(-positions // s) + 1
-            if (count - 1) * s >= extent + p:
-                count -= 1
+            count -= (count - 1) * s >= extent + p
             high = max(p, (count - 1) * s + reach - extent - p)
         pads.append((p, high))
     return window, stride, tuple(pads), dilation

@@ -25,15 +25,16 @@ from functrans.compat.torch.nn.convolutions import (
     _transposed,
     avg_pool1d,
     avg_pool2d,
+    flattened,
+    largest,
     per_axis,
+    planes,
 )
 from functrans.compat.torch.nn.layers import _take, padded
-from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.values import Array
 from functrans.primitives import structural
-from functrans.primitives.indexing import gather, put_along_axis, take_along_axis
-from functrans.primitives.reduction import argmax
+from functrans.primitives.indexing import scatter
 from functrans.primitives.slicing import BasicIndex, slice_index
 
 __all__ = [
@@ -134,42 +135,19 @@ def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
 # the largest of as many windows as asked for -----------------------------------------------------
 
 
-def _window_places(extent: int, size: int) -> np.ndarray:
-    """Per window its places, ``[size, widest]``; the last one again where it is narrower."""
-    starts = np.arange(size) * extent // size
-    stops = -(-(np.arange(size) + 1) * extent // size)
-    widest = int((stops - starts).max(initial=1))
-    return np.asarray(np.minimum(starts[:, None] + np.arange(widest), stops[:, None] - 1))
-
-
 def _adaptive_max(x: Array, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
-    n, shape = len(sizes), shape_of(x)
-    lead = len(shape) - n
-    tables = [_window_places(e, s) for e, s in zip(shape[lead:], sizes, strict=True)]
-    for i, table in enumerate(tables):
-        x = _take(x, table.reshape(-1), lead + i)
-    wide = [extent for table in tables for extent in table.shape]
-    apart = structural.reshape(x, (*shape[:lead], *wide))
-    outer = tuple(lead + 2 * i for i in range(n))
-    inner = tuple(lead + 2 * i + 1 for i in range(n))
-    apart = structural.transpose(apart, (*range(lead), *outer, *inner))
-    windows = math.prod(table.shape[1] for table in tables)
-    parts = structural.reshape(apart, (*shape[:lead], *sizes, windows))
-    last = lead + n
-    best = argmax(stop_gradient(parts), last)
-    out = take_along_axis(parts, structural.reshape(best, (*shape_of(best), 1)), -1)
-    flat: Any = np.zeros((), np.int64)
-    for i, table in enumerate(tables):
-        rows, columns = table.shape
-        spread = table.reshape(
-            (1,) * i + (rows,) + (1,) * (n - 1 - i) + (1,) * i + (columns,) + (1,) * (n - 1 - i)
-        )
-        flat = flat * shape[lead + i] + spread
-    table = np.broadcast_to(flat, (*sizes, *[t.shape[1] for t in tables]))
-    table = np.ascontiguousarray(table).reshape(math.prod(sizes), windows)
-    cells = np.arange(math.prod(sizes)).reshape(sizes)
-    places = gather(table, (np.broadcast_to(cells, shape_of(best)), best), (0, 1))
-    return structural.reshape(out, shape_of(best)), places
+    space = shape_of(x)[-len(sizes) :]
+    starts = [np.arange(m) * e // m for m, e in zip(sizes, space, strict=True)]
+    stops = [-(-np.arange(1, m + 1) * e // m) for m, e in zip(sizes, space, strict=True)]
+    widest = [int((b - a).max(initial=1)) for a, b in zip(starts, stops, strict=True)]
+
+    def along(y: Array, i: int) -> list[Any]:
+        places = [starts[i] + j for j in range(widest[i])]
+        axis = len(shape_of(y)) - len(sizes) + i
+        return [_take(y, np.where(p < stops[i], p, space[i]), axis) for p in places]
+
+    ones = (1,) * len(sizes)
+    return largest(x, [(0, 1) for _ in sizes], starts, widest, ones, along)
 
 
 _ADAPTIVE_MAX = Operation("AdaptiveMaxPool2D", _adaptive_max)
@@ -226,15 +204,11 @@ def adaptive_max_pool3d_with_indices(
 # back --------------------------------------------------------------------------------------------
 
 
-def _unpooled(x: Any, places: object, *, space: tuple[int, ...]) -> Any:
+def _unpooled(x: Any, places: Any, *, space: tuple[int, ...]) -> Any:
     lead = shape_of(x)[: -len(space)]
-    zeros = np.zeros((*lead, math.prod(space)), x.dtype)
-    flat = (*lead, -1)
-    count = math.prod(shape_of(x)[-len(space) :])
-    index = structural.reshape(places, (*flat[:-1], count))
-    values = structural.reshape(x, (*flat[:-1], count))
-    filled = put_along_axis(zeros, index, values, -1)
-    return structural.reshape(filled, (*lead, *space))
+    zeros = np.zeros(math.prod(lead + space), x.dtype)
+    index = flattened(places + planes(lead, space))
+    return structural.reshape(scatter(zeros, flattened(x), (index,), (0,), "set"), (*lead, *space))
 
 
 _UNPOOL = Operation("MaxUnpool2D", _unpooled)

@@ -1,0 +1,110 @@
+"""Pooling takes the largest element of each window: the first of equal ones, a NaN before all."""
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans as ft
+from functrans.compat import torch
+
+F = torch.nn.functional
+
+
+def _expected(x: np.ndarray, windows: list[list[list[int]]]) -> tuple[np.ndarray, np.ndarray]:
+    """Values and places, where windows are lists of places per axis."""
+    space = x.shape[2:]
+    shape = (*x.shape[:2], *(len(axis) for axis in windows))
+    values, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    for cell in np.ndindex(shape):
+        own = [axis[k] for axis, k in zip(windows, cell[2:], strict=True)]
+        found = None
+        for place in itertools.product(*own):
+            value = x[(*cell[:2], *place)]
+            if found is None or value > x[(*cell[:2], *found)] or np.isnan(value):
+                found = place
+        values[cell] = x[(*cell[:2], *found)]
+        places[cell] = np.ravel_multi_index(found, space)
+    return values, places
+
+
+def _spoiled(rng: np.random.Generator, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    x = rng.integers(-2, 3, shape).astype(("f4", "f8")[seed % 2])
+    mask = rng.random(shape)
+    x[mask < (0.3, 0.0, 1.0)[seed % 3]] = -np.inf
+    x[mask > (1.0, 0.8)[seed % 2]] = np.nan
+    return x
+
+
+def _check(pool: Any, x: np.ndarray, windows: list[list[list[int]]]) -> None:
+    values, places = _expected(x, windows)
+    leaf = torch.from_numpy(x).requires_grad_()
+    found, index = pool(leaf, return_indices=True)
+    np.testing.assert_array_equal(found.detach().numpy(), values)
+    np.testing.assert_array_equal(index.numpy(), places)
+    assert index.dtype == torch.int64
+    ct = np.arange(1.0, values.size + 1).reshape(values.shape).astype(x.dtype)
+    found.backward(torch.from_numpy(ct))
+    expected = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
+    lead = np.indices(values.shape)[:2]
+    np.add.at(expected, (*lead, places), ct)
+    np.testing.assert_array_equal(leaf.grad.numpy().reshape(expected.shape), expected)
+    mapped, at = torch.func.vmap(lambda x: pool(x, return_indices=True))(leaf.detach()[None])
+    np.testing.assert_array_equal(mapped[0].numpy(), values)
+    np.testing.assert_array_equal(at[0].numpy(), places)
+    np.testing.assert_array_equal(ft.jit(lambda x: pool(x))(torch.from_numpy(x)).numpy(), values)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_at_a_distance(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 1 + seed % 3
+    extents = rng.integers(5, 8, n)
+    window, stride, dilation = (rng.integers(1, high, n).tolist() for high in (4, 4, 3))
+    padding = [int(rng.integers(k // 2 + 1)) for k in window]
+    windows = []
+    for e, k, s, d, p in zip(extents.tolist(), window, stride, dilation, padding, strict=True):
+        starts = range(-p, e + p - d * (k - 1), s)
+        own = [[a + d * j for j in range(k) if 0 <= a + d * j < e] for a in starts]
+        windows.append(own)
+    pool = getattr(F, f"max_pool{n}d")
+    x = _spoiled(rng, (2, 2, *extents), seed)
+
+    def run(x: Any, return_indices: bool = False) -> Any:
+        return pool(x, window, stride, padding, dilation, return_indices=return_indices)
+
+    _check(run, x, windows)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_as_many_windows_as_asked_for(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 1 + seed % 3
+    extents, sizes = rng.integers(3, 7, n).tolist(), rng.integers(1, 8, n).tolist()
+    windows = [
+        [list(range(k * e // m, -(-(k + 1) * e // m))) for k in range(m)]
+        for e, m in zip(extents, sizes, strict=True)
+    ]
+    pool = getattr(F, f"adaptive_max_pool{n}d")
+    x = _spoiled(rng, (2, 2, *extents), seed)
+
+    def run(x: Any, return_indices: bool = False) -> Any:
+        return pool(x, sizes, return_indices)
+
+    _check(run, x, windows)
+
+
+def test_whole_numbers_are_padded_by_the_smallest() -> None:
+    x = torch.tensor([[[-7, -3, -9]]])
+    found, places = F.max_pool1d(x, 2, 1, 1, return_indices=True)
+    assert found.tolist() == [[[-7, -3, -3, -9]]]
+    assert places.tolist() == [[[0, 1, 1, 2]]]
+
+
+def test_the_last_window_of_ceil_mode_may_be_short_of_its_extent() -> None:
+    x = torch.arange(4.0).reshape(1, 1, 4)
+    assert F.max_pool1d(x, 3, 3, dilation=2, ceil_mode=True).tolist() == [[[2.0]]]
+    with pytest.raises(RuntimeError, match="too small"):
+        F.max_pool1d(x, 3, 3, dilation=2)
