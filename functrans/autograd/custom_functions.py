@@ -16,7 +16,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -217,8 +217,7 @@ class _Layout:
     @property
     def for_jvp(self) -> list[Any]:
         """Where what ``jvp`` reads is."""
-        places = self.saved if self.pushed is None else self.pushed
-        return [*places, *self.tensors.values()]
+        return [*(self.pushed or ()), *self.tensors.values()]
 
     def finished(self) -> list[Any]:
         """The further results; given up here, so that the layout holds no tensor."""
@@ -255,16 +254,16 @@ class _FunctionCall(_UserVjpCall):
         function.perturbed = tuple(perturbed)
         outs, residuals, pullback = super().forward(closed, args, perturbed)
         pullback.takes_zeros = True  # those that did not come may be ``None`` for the user
-        if function.rules.has_jvp(function.cls):
+        if function.is_pushed:
             pullback.pusher = function.push
         return outs, residuals, pullback
 
     def push(
         self, args: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]] | None:
-        """The user's ``jvp``, if there is one."""
+        """The user's ``jvp``; of arrays what follows from ``backward``, if there is none."""
         function = self.function
-        if not function.rules.has_jvp(function.cls):
+        if not function.is_pushed:
             return None
         outs, dots = function.jvp(args, tangents)
         leaves = self.signature.results(outs)
@@ -288,6 +287,7 @@ class _FunctionCall(_UserVjpCall):
         """The user's ``vmap``, if there is one."""
         if self.n_mapped is None:
             return None
+        check_one_rule(self.function.rules, self.function.cls)
         return self.function.batch(size, args, dims)
 
 
@@ -314,6 +314,8 @@ class _Traced:
       held: per container among the arguments that holds tensors its position, its leaves (``None``
         in place of tensors) and its structure. They follow the other tensors, without derivative.
       perturbed: per tensor whether a derivative is asked in it.
+      of_tensors: whether it is a call on tensors, whose derivatives are the user's alone.
+      is_pushed: whether forward mode is the user's ``jvp``.
       layout: what the last run of ``forward`` did.
       randomness: that of the innermost ``vmap`` around the call.
       name: torch's name of the node.
@@ -337,6 +339,8 @@ class _Traced:
                     self.held.append((i, own, treedef))
                     self.leaves.extend(given)
         self.perturbed = (True,) * len(self.leaves)
+        self.of_tensors = any(isinstance(x, Tensor) for x in self.leaves)
+        self.is_pushed = self.of_tensors or rules.has_jvp(cls)
         self.layout: _Layout | None = None
         self.name = f"{cls.__name__}{'Generated' if modes.level else ''}Backward"
         self.randomness = modes.batches[-1].randomness if modes.batches else "error"
@@ -357,7 +361,9 @@ class _Traced:
         inputs = [args[i] for i in self.positions]
         for i, _, _ in self.held:
             inputs.extend([x for x in tree.leaves(args[i]) if isinstance(x, Tensor)])
-        self.layout = _Layout(ctx, inputs, outs, many)
+        layout = self.layout = _Layout(ctx, inputs, outs, many)
+        if layout.pushed is None and not self.of_tensors:
+            layout.pushed = layout.saved
 
     def run(self, *leaves: object) -> list[Any]:
         """``forward`` itself, at the lowest level: values of tensor results, then further ones."""
@@ -382,7 +388,11 @@ class _Traced:
             return self.run(*leaves)
         if trace is PERMANENT:
             return self._on_permanent(leaves)
-        if self.rules.has_jvp(self.cls) and not self.rules.has_vjp(self.cls):
+        if (
+            not self.of_tensors
+            and self.rules.has_jvp(self.cls)
+            and not self.rules.has_vjp(self.cls)
+        ):
             pushed = custom_jvp(_named(self.run, self.cls))
             pushed.defjvp(self.jvp)
             return list(pushed(*leaves))
@@ -424,7 +434,7 @@ class _Traced:
         layout = self.layout
         assert layout is not None
         values = layout.values([*layout.saved, *layout.tensors.values()], leaves, outs)
-        pushed = layout.values(layout.for_jvp, leaves, outs) if self.rules.has_jvp(self.cls) else ()
+        pushed = layout.values(layout.for_jvp, leaves, outs) if self.is_pushed else ()
         avals = [aval_of(x) for x in leaves]
         static = _Static(layout, [aval_of(x) for x in outs], avals, self.perturbed)
         return outs, (static, values, pushed)
@@ -435,13 +445,14 @@ class _Traced:
         layout, avals = static.layout, static.out_avals
         fills = layout.attributes["materialize_grads"]
         gradients: list[Any] = []
+        fills_constant = fills and layout.attributes.get("_materialize_non_diff_grads", True)
         for ct, aval, is_constant in zip(cts, avals, layout.constant, strict=False):
             if (
                 isinstance(ct, SymbolicZero)
                 or is_constant
                 or not is_differentiable_dtype(aval.dtype)
             ):
-                if not fills:
+                if not (fills_constant if is_constant else fills):
                     gradients.append(None)
                     continue
                 ct = np.zeros(aval.shape, aval.dtype)
@@ -476,7 +487,7 @@ class _Traced:
         values = layout.values(layout.for_jvp, primals, outs)
         avals = list(map(aval_of, primals))
         static = _Static(layout, list(map(aval_of, outs)), avals, self.perturbed)
-        return outs, self._pushed(static, values, tangents)
+        return outs, self.push((static, (), values), tangents)
 
     def push(self, residuals: Any, tangents: Sequence[Any]) -> list[Any]:
         """The user's ``jvp`` on tangents, ``None`` for zero; what it reads was saved."""
@@ -520,8 +531,12 @@ class _Traced:
                     "must modify the corresponding gradient inplace and return it: "
                     f"{self.cls.__name__}"
                 )
+        bases = [x if x._view is None else x._view.root for x in given if x is not None]
         for j in layout.views:
-            if isinstance(dots[j], Tensor) and dots[j]._view is None:
+            how = dots[j]._view if isinstance(dots[j], Tensor) else None
+            if isinstance(dots[j], Tensor) and (
+                how is None or all(how.root is not x for x in bases)
+            ):
                 raise RuntimeError(
                     "A custom Function's forward is returning a view (or an input as-is) but the "
                     f"jvp is not returning a view: {self.cls.__name__} (return tangent.view_as("
@@ -553,6 +568,12 @@ class _Traced:
                     "position instead."
                 )
             if dot is None:
+                if i < len(own) and not is_constant and is_differentiable_dtype(aval.dtype):
+                    raise RuntimeError(
+                        f"jvp of {self.cls.__name__} returned None for result {i}, which is "
+                        "floating point and so has a tangent: return zeros_like(result), or call "
+                        "ctx.mark_non_differentiable(result) in forward"
+                    )
                 dtype = tangent_dtype(aval.dtype)
                 dots.append(np.zeros(aval.shape, dtype))
                 continue
@@ -649,10 +670,11 @@ def _batched_results(found: object) -> tuple[Sequence[Any], Sequence[int | None]
             f"pytree structure compatible with the output. Got {got} instead"
         )
     out, out_dims = found
-    outs = out if isinstance(out, tuple) else (out,)
+    outs = out if isinstance(out, (tuple, list)) else (out,)
     if out_dims is None or isinstance(out_dims, int):
         return outs, (out_dims,) * len(outs)
-    dims = out_dims if isinstance(out, tuple) and isinstance(out_dims, (tuple, list)) else ()
+    is_many = isinstance(out, (tuple, list)) and isinstance(out_dims, (tuple, list))
+    dims = out_dims if is_many else ()
     if len(dims) != len(outs) or not all(d is None or isinstance(d, int) for d in dims):
         raise RuntimeError(
             "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) "
@@ -688,6 +710,40 @@ def _named(function: Callable[..., Any], cls: Any) -> Callable[..., Any]:
     return run
 
 
+def check_one_rule(rules: Rules, cls: Any) -> None:
+    """Refuse a function with two rules for batches.
+
+    Raises:
+      RuntimeError: it has them.
+    """
+    if rules.has_vmap(cls) and cls.generate_vmap_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
+            "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
+            "overridden vmap staticmethod to avoid ambiguity"
+        )
+
+
+def check_batched(rules: Rules, cls: Any, kwargs: Mapping[str, Any]) -> None:
+    """Refuse a call inside of ``vmap`` of functions of tensors without a rule for it.
+
+    Raises:
+      RuntimeError: it has none for batches, or two.
+      NotImplementedError: it has keyword-only tensors.
+    """
+    if any(isinstance(x, Tensor) for x in kwargs.values()):
+        raise NotImplementedError(
+            "Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass "
+            "kwarg-only Tensors to autograd.Function"
+        )
+    check_one_rule(rules, cls)
+    if not rules.has_vmap(cls) and not cls.generate_vmap_rule:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please "
+            "override and implement the vmap staticmethod or set generate_vmap_rule=True"
+        )
+
+
 def apply_traced(rules: Rules, cls: Any, args: Sequence[Any]) -> Tensor:
     """Call a function on tensors of a transform, or on traced arrays.
 
@@ -704,12 +760,6 @@ def apply_traced(rules: Rules, cls: Any, args: Sequence[Any]) -> Tensor:
             if isinstance(a, Tracer) or (has_arrays and isinstance(a, (np.ndarray, np.generic)))
         ]
     )
-    if rules.has_vmap(cls) and cls.generate_vmap_rule:
-        raise RuntimeError(
-            f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
-            "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
-            "overridden vmap staticmethod to avoid ambiguity"
-        )
     call = _Traced(rules, cls, args, positions)
     outs = call.call(*call.leaves)
     return call.assembled(args, outs)

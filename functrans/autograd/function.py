@@ -18,14 +18,20 @@ from typing import Any
 import numpy as np
 
 from functrans import pytrees as tree
-from functrans.autograd.custom_functions import Rules, apply_traced
+from functrans.autograd.custom_functions import Rules, apply_traced, check_batched
 from functrans.autograd.function_nodes import BackwardCFunction as BackwardCFunction
 from functrans.autograd.function_nodes import FunctionCtx as FunctionCtx
 from functrans.autograd.function_nodes import FunctionNode, checked_gradients, result_node
 from functrans.autograd.function_nodes import SavedTensor as SavedTensor
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
-from functrans.autograd.recording import PERMANENT, enter_session, node_of, note_node
+from functrans.autograd.recording import (
+    PERMANENT,
+    ImperativeTrace,
+    enter_session,
+    node_of,
+    note_node,
+)
 from functrans.autograd.tensors import Tensor, View
 from functrans.autograd.writes import CopySlices, check_view, note_own, write
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
@@ -217,17 +223,20 @@ class Function:
           RuntimeError: ``forward`` marks something as dirty that it does not return, or a leaf.
         """
         has_setup = cls.setup_context is not Function.setup_context
+        named: dict[str, Any] = {}
         if kwargs or has_setup:
             lead = () if has_setup else (None,)
             bound = inspect.signature(cls.forward).bind(*lead, *args, **kwargs)
             bound.apply_defaults()
-            args = bound.args[len(lead) :]
-            if bound.kwargs:
-                raise TypeError(
-                    f"{cls.__name__}.apply: keyword-only arguments of forward "
-                    f"({', '.join(bound.kwargs)}) cannot be passed"
-                )
+            args, named = bound.args[len(lead) :], bound.kwargs
         trace = owner(args)
+        if modes.batches and isinstance(trace, ImperativeTrace) and trace.level:
+            check_batched(_RULES, cls, named)
+        if named:
+            raise TypeError(
+                f"{cls.__name__}.apply: keyword-only arguments of forward ({', '.join(named)}) "
+                "cannot be passed"
+            )
         if trace is None or trace is PERMANENT:
             enter_session(*args)
             held = [x for a in args if type(a) in (list, tuple, dict) for x in tree.leaves(a)]
@@ -313,9 +322,12 @@ def _node_of_call(
     ctx: Any, outs: Sequence[Any], nodes: Sequence[Any], positions: tuple[int, ...], n_args: int
 ) -> FunctionNode:
     """The node of a call."""
+    constant = () if ctx._materialize_non_diff_grads else {id(x) for x in ctx.non_differentiable}
     results = tuple(
         [
-            ShapedArray(o._value.shape, o._value.dtype) if isinstance(o, Tensor) else None
+            ShapedArray(o._value.shape, o._value.dtype)
+            if isinstance(o, Tensor) and id(o) not in constant
+            else None
             for o in outs
         ]
     )
@@ -382,7 +394,7 @@ def _same_memory(x: Tensor, creator: str) -> Tensor:
     made = result._view = View(base, steps, storage, creator)
     if how is not None:
         made.copy_from(how)
-    result._inference = x._inference
+    result._inference, result._follows = x._inference, x._follows
     return result
 
 

@@ -155,6 +155,7 @@ class FunctionCtx:
     dirty_tensors: Any = ()
     non_differentiable: Any = ()
     materialize_grads = True
+    _materialize_non_diff_grads = True  # of results that were marked as such
     needs_input_grad: tuple[bool, ...] = ()
 
     def save_for_backward(self, *tensors: Any) -> None:
@@ -173,6 +174,11 @@ class FunctionCtx:
         Args:
           *tensors: tensors or ``None``.
         """
+        for x in tensors:
+            assert x is None or isinstance(x, Tensor), (
+                "save_for_forward expects all arguments to be tensors; you should save non-tensors "
+                "as attributes on ctx."
+            )
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: object) -> None:
@@ -278,7 +284,7 @@ class FunctionNode(GraphNode):
       ctx: the context.
       positions: of the tensors among the arguments.
       n_args: number of arguments.
-      results: aval of each result, ``None`` for what is no tensor.
+      results: aval of each result, ``None`` for what is no tensor or gets no zeros.
     """
 
     ctx: Any

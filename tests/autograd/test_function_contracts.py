@@ -4,7 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from numpy.testing import assert_allclose
 
+import functrans as ft
 from functrans.compat import torch
 
 func, forward_ad = torch.func, torch.autograd.forward_ad
@@ -176,6 +178,7 @@ def test_names_of_nodes() -> None:
 
 def test_only_tensors_are_saved_in_transforms() -> None:
     class Saves(Function):
+        generate_vmap_rule = True
         forward = staticmethod(lambda x: x * 2)
         setup_context = staticmethod(lambda ctx, inputs, output: ctx.save_for_backward(3))
         backward = staticmethod(lambda ctx, g: g * 2)
@@ -250,3 +253,180 @@ def test_tangents_that_fit() -> None:
     constant, doubled = _dual(_with(_marked, lambda ctx, t: (None, t * 2)))[-1]
     assert constant.tangent is None
     assert doubled.tangent.tolist() == [2, 2, 2]
+
+
+# missing rules ------------------------------------------------------------------------------------
+
+RAN: list[str] = []
+
+
+class Bare(Function):
+    """Reverse mode alone."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        RAN.append("forward")
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 2 * g * ctx.saved_tensors[0]
+
+
+class Batched(Bare):
+    generate_vmap_rule = True
+
+
+class Twice(Batched):
+    @staticmethod
+    def vmap(info: Any, dims: Any, x: Any) -> Any:
+        return x * x, dims[0]
+
+
+class Forward(Bare):
+    generate_vmap_rule = True
+    backward = Function.backward
+
+    @staticmethod
+    def jvp(ctx: Any, dx: Any) -> Any:
+        return 2 * dx * ctx.saved_tensors[0]
+
+
+NO_BATCH = (RuntimeError, "does not have vmap support")
+TWO_BATCH = (RuntimeError, "both generate_vmap_rule=True and an overridden vmap")
+NO_JVP = (NotImplementedError, "must implement the jvp function")
+NO_BACKWARD = (NotImplementedError, "must implement either the backward or vjp method")
+
+
+def _dual_level(f: Any) -> Any:
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(f(forward_ad.make_dual(X, X))).tangent
+
+
+def _recorded(f: Any) -> Any:
+    x = X.clone().requires_grad_()
+    return torch.autograd.grad(f(x).sum(), x)[0]
+
+
+CALLS: dict[str, Any] = {
+    "grad": lambda f: func.grad(lambda x: f(x).sum())(X),
+    "vjp": lambda f: func.vjp(f, X)[1](torch.ones(3))[0],
+    "jacrev": lambda f: func.jacrev(f)(X).sum(0),
+    "recorded": _recorded,
+    "jvp": lambda f: func.jvp(f, (X,), (torch.ones(3),))[1],
+    "linearize": lambda f: func.linearize(f, X)[1](torch.ones(3)),
+    "dual": lambda f: _dual_level(f) / X,
+    "jacfwd": lambda f: func.jacfwd(f)(X).sum(0),
+    "vmap": lambda f: func.vmap(f)(X) / X * 2,
+    "vmap of grad": lambda f: func.vmap(func.grad(f))(X),
+    "grad of vmap": lambda f: func.grad(lambda x: func.vmap(f)(x).sum())(X),
+    "jvp of vmap": lambda f: func.jvp(lambda x: func.vmap(f)(x), (X,), (torch.ones(3),))[1],
+}
+BY_REVERSE = ("grad", "vjp", "jacrev", "recorded")
+BY_FORWARD = ("jvp", "linearize", "dual")
+BY_BATCH = ("jacfwd", "vmap", "vmap of grad", "grad of vmap", "jvp of vmap")
+MISSING: dict[Any, dict[str, Any]] = {
+    Bare: {**dict.fromkeys(BY_FORWARD, NO_JVP), **dict.fromkeys(BY_BATCH, NO_BATCH)},
+    Batched: {**dict.fromkeys((*BY_FORWARD, "jacfwd", "jvp of vmap"), NO_JVP)},
+    Twice: {**dict.fromkeys(BY_FORWARD, NO_JVP), **dict.fromkeys(BY_BATCH, TWO_BATCH)},
+    Forward: dict.fromkeys((*BY_REVERSE, "vmap of grad", "grad of vmap"), NO_BACKWARD),
+}
+
+
+@pytest.mark.parametrize("cls", MISSING)
+@pytest.mark.parametrize("call", CALLS)
+def test_missing_rules_are_refused_and_never_guessed(call: str, cls: Any) -> None:
+    refusal = MISSING[cls].get(call)
+    RAN.clear()
+    if refusal is None:
+        assert_allclose(CALLS[call](cls.apply), 2 * X)
+        return
+    error, words = refusal
+    with pytest.raises(error, match=words):
+        CALLS[call](cls.apply)
+    assert error is NotImplementedError or not RAN  # before forward runs
+
+
+def test_rules_of_arrays_follow_from_backward() -> None:
+    x = X.numpy()
+    assert_allclose(ft.vmap(Bare.apply)(x), x * x)
+    assert_allclose(ft.jvp(Bare.apply, (x,), (x,))[1], 2 * x * x)
+
+
+def test_tensors_by_keyword_alone_are_refused_in_batches() -> None:
+    class Keyword(Function):
+        forward = staticmethod(lambda x, *, k=None: x)
+        setup_context = staticmethod(lambda ctx, inputs, output: None)
+
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        func.vmap(lambda x: Keyword.apply(x, k=x))(X)
+
+
+def test_jvp_returns_tangents_of_what_has_them_in_the_memory_of_the_arguments() -> None:
+    class Nothing(Batched):
+        jvp = staticmethod(lambda ctx, dx: None)
+
+    class Copied(Function):
+        forward = staticmethod(lambda ctx, x: x.view(3, 1))
+        jvp = staticmethod(lambda ctx, dx: dx.clone().view(3, 1))
+
+    with pytest.raises(RuntimeError, match="jvp of Nothing returned None for result 0"):
+        _dual_level(Nothing.apply)
+    with pytest.raises(RuntimeError, match="jvp is not returning a view"):
+        _dual_level(Copied.apply)
+
+
+def test_jvp_reads_what_was_saved_for_it_and_forward_saves_tensors() -> None:
+    counts: list[int] = []
+
+    class Counted(Function):
+        forward = staticmethod(lambda ctx, x: (ctx.save_for_backward(x), x * 2)[1])
+        jvp = staticmethod(lambda ctx, dx: (counts.append(len(ctx.saved_tensors)), dx * 2)[1])
+
+    class Number(Function):
+        forward = staticmethod(lambda ctx, x: ctx.save_for_forward(2.0))
+
+    assert_allclose(_dual_level(Counted.apply), 2 * X)
+    assert counts == [0]
+    with pytest.raises(AssertionError, match="expects all arguments to be tensors"):
+        Number.apply(X)
+
+
+@pytest.mark.parametrize("fills", [True, False])
+@pytest.mark.parametrize("call", BY_REVERSE)
+def test_gradients_of_results_without_derivative_are_filled_if_asked(
+    call: str, fills: bool
+) -> None:
+    seen: list[bool] = []
+
+    class Marked(Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * x, x * 3
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.mark_non_differentiable(output[1])
+            if not fills:
+                ctx._materialize_non_diff_grads = False
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, h: Any) -> Any:
+            seen.append(h is None)
+            return 2 * g * ctx.saved_tensors[0]
+
+    assert_allclose(CALLS[call](lambda x: Marked.apply(x)[0]), 2 * X)
+    assert set(seen) == {not fills}
+
+
+def test_an_argument_that_is_returned_keeps_its_namespace() -> None:
+    class Same(Function):
+        forward = staticmethod(lambda ctx, x: x)
+
+    assert repr(Same.apply(X).dtype) == repr(X.dtype)

@@ -20,6 +20,8 @@ ONES = torch.ones(3)
 class Both(torch.autograd.Function):
     """Has derivatives that differ: 10 and 1000 times ``y`` by ``jvp``, others by ``backward``."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(ctx: Any, x: Any, y: Any, scale: float) -> Any:
         ctx.save_for_backward(x)
@@ -41,7 +43,7 @@ class Both(torch.autograd.Function):
 
 
 class Modern(torch.autograd.Function):
-    """The same in other words, to be mapped."""
+    """The same in other words."""
 
     generate_vmap_rule = True
 

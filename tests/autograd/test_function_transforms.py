@@ -74,6 +74,8 @@ def test_batches() -> None:
 class Reciprocal(Function):
     """``1 / x``, whose derivative is written with its result."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(x: Any) -> Any:
         return 1 / x
@@ -95,7 +97,8 @@ def reciprocals(x: Any) -> Any:
 def test_second_derivatives_through_a_saved_result() -> None:
     assert_allclose(ft.hessian(reciprocals)(X), np.diag(2 / X**3))
     assert_allclose(ft.grad(lambda x: ft.grad(reciprocals)(x).sum())(X), 2 / X**3)
-    assert_allclose(func.hessian(reciprocals)(tensor(X)).numpy(), np.diag(2 / X**3))
+    twice = func.jacrev(func.jacrev(reciprocals))
+    assert_allclose(twice(tensor(X)).numpy(), np.diag(2 / X**3))
 
 
 def test_a_transform_over_recorded_tensors() -> None:
@@ -201,6 +204,8 @@ def test_writes_and_results_without_derivative() -> None:
 
 def test_attributes_of_the_context_that_are_tensors() -> None:
     class Kept(Function):
+        generate_vmap_rule = True
+
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             ctx.cosine = x.cos()
@@ -259,8 +264,8 @@ def test_what_a_function_writes_to_a_view_is_in_its_base() -> None:
     assert total(x) == ft.jit(total)(tensor(X)) == X[0] + 3 * X[1:].sum()
     for gradient in (grad(total(x), x)[0], func.grad(total)(tensor(X))):
         assert_array_equal(gradient.numpy(), [1, 3, 3])
-    tangent = func.jvp(total, (tensor(X),), (tensor([1.0, 10.0, 100.0]),))[1]
-    assert tangent == 331
+    with pytest.raises(NotImplementedError, match="must implement the jvp function"):
+        func.jvp(total, (tensor(X),), (tensor([1.0, 10.0, 100.0]),))
 
 
 def test_a_function_that_writes_to_a_view_of_a_leaf_is_refused() -> None:
