@@ -33,6 +33,7 @@ from functrans.tables import HIGHER_ORDER
 DOCS = Path(__file__).resolve().parent
 PACKAGE = DOCS.parent / "functrans"
 TORCH = Path(__file__).resolve().parent / "torch_names.json"
+LIBRARIES = TORCH.with_name("torch_libraries.json")
 MEASURED = DOCS / "vector_math.json"
 SUPPORT = DOCS / "support.json"
 REASONS = DOCS / "support_reasons.json"
@@ -249,8 +250,8 @@ def torch_page() -> str:
         lines.append(_row(f"`{module}`", str(len(names)), str(offered)))
     lines += [
         "",
-        "Differences of the whole: everything lies on the CPU, `out=` does not resize and is not",
-        "taken by factories, `fft` and `linalg`, dtypes are objects",
+        "Differences of the whole: everything lies on the CPU, `out=` is not taken by",
+        "windows and does not resize what has views, dtypes are objects",
         "that equal NumPy's, and loaders of data work in the thread that asks for the data. What a",
         "script must change, and what else is different, is told in",
         "[Tensors, backward, hooks](imperative.md).",
@@ -260,6 +261,19 @@ def torch_page() -> str:
         "which makes these modules what `import` finds in this process; torch itself must not be",
         "imported before. `python -m functrans.compat.torch script.py` does so for a script, and",
         "`python -m functrans.compat.torch -m pytest tests` for a module.",
+        "",
+        "## Libraries",
+        "",
+        "Own tests of libraries, by torch 2.13 on the CPU and by functrans. Those of CUDA,",
+        "TorchScript, `torch.compile` and sparse tensors are not counted. The time is that of the",
+        "tests that pass with both, in parts of torch's, without the time to start.",
+        "",
+        "| library | version | pass with torch | of them with functrans | | time | the rest |",
+        "|---|---|---:|---:|---:|---:|---|",
+        *(
+            _row(name, version, str(all_), str(ours), f"{ours / all_:.1%}", time, rest)
+            for name, version, all_, ours, time, rest in json.loads(LIBRARIES.read_text("utf-8"))
+        ),
         "",
         "## Not offered",
         "",

@@ -237,7 +237,7 @@ torch.not_offered torch.polynomials torch.utils._pytree torch.utils.checkpoint
 torch.return_types torch.utils.datasets torch.utils.samplers torch.values
 torch.amp torch.archives torch.fft torch.func torch.functional_names torch.linalg torch.nn.init
 torch.nn.layers torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
-torch.optim.updates torch.overrides torch.special torch.submodules torch.types
+torch.optim.updates torch.overrides torch.special torch.submodules torch.testing torch.types
 torch.utils.loading
 torch.autograd torch.backends torch.cuda torch.nn.attention torch.nn.convolutions
 torch.nn.hook_registration torch.nn.margin_losses torch.nn.noise torch.optim.optimizer

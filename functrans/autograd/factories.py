@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from functrans.autograd.methods.rows import check_tensor, drawn, drawn_with, plain, refuse_out
+from functrans.autograd.methods.rows import check_tensor, drawn, drawn_with, plain, with_out
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.modes import modes
 from functrans.autograd.promotion import default_dtype, torch_kind
@@ -258,11 +258,9 @@ class Factories:
         size: object = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """Zeros."""
-        refuse_out("zeros", out)
         shape = self._sizes("zeros", sizes or (size,))
         return self.made(np.zeros(shape, dtype or self.default()), requires_grad)
 
@@ -272,11 +270,9 @@ class Factories:
         size: object = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: Tensor | None = None,
         **_: object,
     ) -> Tensor:
         """Ones."""
-        refuse_out("ones", out)
         shape = self._sizes("ones", sizes or (size,))
         return self.made(np.ones(shape, dtype or self.default()), requires_grad)
 
@@ -286,11 +282,9 @@ class Factories:
         size: object = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """A tensor whose elements are not set: zeros."""
-        refuse_out("empty", out)
         shape = self._sizes("empty", sizes or (size,))
         return self.made(np.zeros(shape, dtype or self.default()), requires_grad)
 
@@ -318,11 +312,9 @@ class Factories:
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """A tensor of one number; its dtype is that of the number."""
-        refuse_out("full", out)
         shape = self._sizes("full", size if isinstance(size, (tuple, list)) else (size,))
         number = plain(fill_value, "item()")
         kind = (
@@ -340,7 +332,6 @@ class Factories:
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """The identity matrix.
@@ -348,7 +339,6 @@ class Factories:
         Raises:
           RuntimeError: a negative size.
         """
-        refuse_out("eye", out)
         if n < 0:
             raise RuntimeError(f"n must be greater or equal to 0, got {n}")
         return self.made(np.eye(n, m, dtype=dtype or self.default()), requires_grad)
@@ -361,7 +351,6 @@ class Factories:
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """Numbers from ``start`` up to but not including ``end``: int64 if all are integers.
@@ -369,7 +358,6 @@ class Factories:
         Raises:
           RuntimeError: the step is 0, or leads away from the end.
         """
-        refuse_out("arange", out)
         if end is None:
             start, end = 0, start
         start, end, step = (x.item() if hasattr(x, "item") else x for x in (start, end, step))
@@ -392,11 +380,9 @@ class Factories:
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """Numbers from ``start`` up to and including ``end``."""
-        refuse_out("range", out)
         count = math.floor((end - start) / step) + 1
         value = (start + np.arange(count) * step).astype(dtype or self.default())
         return self.made(value, requires_grad)
@@ -409,7 +395,6 @@ class Factories:
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """Numbers at even distances, both ends included.
@@ -417,7 +402,6 @@ class Factories:
         Raises:
           RuntimeError: a negative number of them.
         """
-        refuse_out("linspace", out)
         if steps < 0:
             raise RuntimeError("number of steps must be non-negative")
         value = np.linspace(float(start), float(end), steps)
@@ -432,11 +416,9 @@ class Factories:
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """Powers of a base, whose exponents have even distances."""
-        refuse_out("logspace", out)
         value = np.power(float(base), np.linspace(float(start), float(end), steps))
         return self.made(value.astype(dtype or self.default()), requires_grad)
 
@@ -519,11 +501,9 @@ class Factories:
         generator: Generator | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """Random numbers, uniform in [0, 1)."""
-        refuse_out("rand", out)
         shape = self._sizes("rand", sizes or (size,))
         kind = self._floating("check_uniform_bounds", dtype)
         return self.drawn(lambda size: uniform(generator, size, kind), shape, kind, requires_grad)
@@ -535,11 +515,9 @@ class Factories:
         generator: Generator | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """Random numbers of the normal distribution."""
-        refuse_out("randn", out)
         shape = self._sizes("randn", sizes or (size,))
         kind = self._floating("normal_kernel_cpu", dtype)
         return self.drawn(lambda size: normal(generator, size, kind), shape, kind, requires_grad)
@@ -553,7 +531,6 @@ class Factories:
         generator: Generator | None = None,
         dtype: object = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """Random integers in [low, high).
@@ -561,7 +538,6 @@ class Factories:
         Raises:
           RuntimeError: there are none.
         """
-        refuse_out("randint", out)
         if size is None:
             low, high, size = 0, low, high
         elif high is None:
@@ -584,11 +560,9 @@ class Factories:
         generator: Generator | None = None,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """The integers below ``n`` in random order."""
-        refuse_out("randperm", out)
 
         def draw(size: tuple[int, ...]) -> np.ndarray:
             count = math.prod(size[:-1])
@@ -636,7 +610,7 @@ class Factories:
     def randint_like(
         self,
         input: Tensor,  # torch's name
-        low: int,
+        low: int = 0,
         high: int | None = None,
         *,
         dtype: DTypeLike | None = None,
@@ -645,7 +619,6 @@ class Factories:
     ) -> Tensor:
         """Random integers in [low, high), with extents and dtype of another tensor."""
         check_tensor("randint_like", input)
-        low, high = (0, low) if high is None else (low, high)
         kind = dtype or input.dtype
         return self.randint(low, high, input.shape, dtype=kind, requires_grad=requires_grad)
 
@@ -657,7 +630,6 @@ class Factories:
         *,
         generator: Generator | None = None,
         dtype: DTypeLike | None = None,
-        out: object = None,
         **_: object,
     ) -> Tensor:
         """Random numbers of normal distributions.
@@ -665,7 +637,6 @@ class Factories:
         Raises:
           RuntimeError: a negative deviation.
         """
-        refuse_out("normal", out)
         typed = [x.dtype for x in (mean, std) if isinstance(x, Tensor)]
         kind = np.dtype(dtype or (typed[0] if typed else self.default()))
         shapes = (x.shape if isinstance(x, Tensor) else np.shape(x) for x in (mean, std))
@@ -688,13 +659,19 @@ class Factories:
 
     def table(self) -> dict[str, Any]:
         """The functions by name."""
-        names = (
-            "tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor", "zeros", "ones",
-            "empty", "empty_strided", "full", "eye", "arange", "range", "linspace", "logspace",
-            "zeros_like", "ones_like", "empty_like", "full_like", "rand", "randn", "randint",
-            "randperm", "rand_like", "randn_like", "randint_like", "normal",
+        of_data = (
+            "tensor", "as_tensor", "asarray", "from_numpy", "scalar_tensor", "empty_strided",
+            "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like",
+            "randint_like",
         )  # fmt: skip
-        return {name: called(getattr(self, name), name) for name in names}
+        of_sizes = (
+            "zeros", "ones", "empty", "full", "eye", "arange", "range", "linspace", "logspace",
+            "rand", "randn", "randint", "randperm", "normal",
+        )  # fmt: skip
+        return {
+            **{name: called(getattr(self, name), name) for name in of_data},
+            **{name: with_out(name, getattr(self, name), True) for name in of_sizes},
+        }
 
 
 def laid_out(x: Tensor) -> np.ndarray:

@@ -9,6 +9,7 @@ import functrans as ft
 
 ROOT = Path(ft.__file__).parent.parent
 SCRIPT = """
+import pickle
 import sys
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,8 @@ from torch.utils.data import DataLoader
 print(sys.argv[1:], __name__, torch.__name__, MSELoss is nn.MSELoss)
 print(F.relu(torch.tensor([-1.0, 2.0])))
 assert issubclass(nn.Linear, nn.Module) and isinstance(nn.Linear(1, 1), torch.nn.Module)
+print(torch.Tensor.__module__, nn.Parameter.__module__)
+assert pickle.loads(pickle.dumps(nn.Parameter(torch.ones(1)))) == 1
 try:
     import torch.jit
 except ImportError as error:
@@ -28,6 +31,7 @@ except ImportError as error:
 EXPECTED = [
     "['a', '-b'] __main__ functrans.compat.torch True",
     "tensor([0., 2.])",
+    "torch torch.nn.parameter",
     "torch.jit is not offered by functrans.compat.torch (compilers, TorchScript and other "
     "internals): use functrans.jit(function)",
 ]

@@ -23,6 +23,7 @@ from functrans.autograd.methods.rows import (
     functions_of,
     known,
     methods_of,
+    number,
     overwrite,
     with_out,
 )
@@ -199,9 +200,7 @@ def _writing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return boundary(method)
 
 
-def _scaled(name: str, x: Any, alpha: Any, like: Tensor) -> Any:
-    if not isinstance(alpha, (int, float, complex)):
-        raise TypeError(f"{name}(): argument 'alpha' must be Number, not {type(alpha).__name__}")
+def _scaled(x: Any, alpha: Any, like: Tensor) -> Any:
     if isinstance(alpha, float) and result_dtype(like, x).kind in "iub":
         raise RuntimeError(
             "For integral input tensors, argument alpha must not be a floating point number."
@@ -212,7 +211,7 @@ def _scaled(name: str, x: Any, alpha: Any, like: Tensor) -> Any:
 def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
     """``input + alpha * other``."""
     other = _checked("add", input, other)
-    if alpha == 1:
+    if type(alpha) is int and alpha == 1:
         return apply(ew.add_p, input, other)
     return _with_alpha("add", "Add", ew.add_p, input, other, alpha)
 
@@ -226,7 +225,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
     if isinstance(input, Tensor):
         other = _checked("sub", input, other)
     _refuse_truth(input, other)
-    if alpha == 1:
+    if type(alpha) is int and alpha == 1:
         made = apply(ew.subtract_p, input, other)
         return made if isinstance(input, Tensor) else named(made, "RsubBackward1")
     return _with_alpha("sub", "Sub", ew.subtract_p, input, other, alpha)
@@ -250,10 +249,11 @@ def _refuse_truth(a: Tensor | complex, b: Any) -> None:
 def _with_alpha(
     name: str, label: str, primitive: Primitive, a: Tensor, b: Any, alpha: Any
 ) -> Tensor:
+    alpha = number(name, "alpha", alpha)
     if not isinstance(b, Tensor):
-        return apply(primitive, a, _scaled(name, b, alpha, a))
+        return apply(primitive, a, _scaled(b, alpha, a))
     dtype = result_dtype(a, b)
-    _scaled(name, 1, alpha, b if b.dtype == dtype else a)
+    _scaled(1, alpha, b if b.dtype == dtype else a)
     factor = dtype.type(alpha)
     return composite(
         label, lambda x, y: elementwise(primitive, cast(x, dtype), cast(y, dtype) * factor), a, b

@@ -24,6 +24,7 @@ from functrans.autograd.methods.rows import (
     lifted,
     looked_at,
     methods_of,
+    number,
     with_out,
 )
 from functrans.autograd.promotion import default_of, result_dtype, to_dtype
@@ -62,6 +63,7 @@ def addcmul(
     input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: object = 1
 ) -> Tensor:  # torch's name
     """``input + value * tensor1 * tensor2``."""
+    value = number("addcmul", "value", value)
     return joined("Addcmul", lambda x, a, b: x + (value * a) * b, input, tensor1, tensor2)
 
 
@@ -82,6 +84,7 @@ def addcdiv(
             "future addcdiv behavior is just the latter implementation: (input + value * tensor1 / "
             "tensor2), for all dtypes."
         )
+    value = number("addcdiv", "value", value)
     return joined("Addcdiv", lambda x, a, b: x + (value * a) / b, input, tensor1, tensor2)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
-from functrans.autograd.methods.rows import check_tensor, constant, documented, floating, refuse_out
+from functrans.autograd.methods.rows import check_tensor, constant, documented, floating, with_out
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor, called
 from functrans.core.dispatch import dtype_of
@@ -39,10 +39,8 @@ def _one_axis(name: str, label: str) -> Callable[..., Any]:
         n: int | None = None,
         dim: int = -1,
         norm: str | None = None,
-        *,
-        out: object = None,
     ) -> Tensor:
-        _check(f"fft_{name}", input, norm, out)
+        _check(f"fft_{name}", input, norm)
         return composite(
             _label(label, input), lambda x: _narrowed(function(x, n, dim, norm), x), floating(input)
         )
@@ -55,8 +53,7 @@ def _label(label: str, x: Tensor) -> str:
     return "FftR2C" if label == "FftC2C" and x.dtype.kind != "c" else label
 
 
-def _check(name: str, x: Tensor, norm: str | None, out: object) -> None:
-    refuse_out(name, out)
+def _check(name: str, x: Tensor, norm: str | None) -> None:
     check_tensor(name, x)
     if norm not in _NORMS:
         raise RuntimeError(f'Invalid normalization mode: "{norm}"')
@@ -70,10 +67,8 @@ def _several_axes(name: str, label: str, default: Any) -> Callable[..., Any]:
         s: Any = None,
         dim: Any = default,
         norm: str | None = None,
-        *,
-        out: object = None,
     ) -> Tensor:
-        _check(f"fft_{name}", input, norm, out)
+        _check(f"fft_{name}", input, norm)
         axes = dim
         if axes is None and s is not None:
             axes = tuple(range(-len(s), 0))
@@ -101,10 +96,8 @@ def _frequencies(name: str) -> Callable[..., Any]:
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
-        out: object = None,
         **_: object,
     ) -> Tensor:
-        refuse_out(f"fft_{name}", out)
         result: Any = constant(function(n, d).astype(dtype or torch_defaults.dtype))
         return result.requires_grad_() if requires_grad else result
 
@@ -112,7 +105,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
     return called(operation, name)
 
 
-FFT: dict[str, Any] = {
+_TABLE: dict[str, Any] = {
     "fft": _one_axis("fft", "FftC2C"),
     "ifft": _one_axis("ifft", "FftC2C"),
     "rfft": _one_axis("rfft", "FftR2C"),
@@ -131,4 +124,8 @@ FFT: dict[str, Any] = {
     "ifftshift": _shift("ifftshift"),
     "fftfreq": _frequencies("fftfreq"),
     "rfftfreq": _frequencies("rfftfreq"),
+}
+
+FFT: dict[str, Any] = {
+    name: with_out(name, function, name.endswith("freq")) for name, function in _TABLE.items()
 }

@@ -30,6 +30,7 @@ from functrans.autograd.methods.rows import (
     known,
     methods_of,
     results,
+    with_out,
 )
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import to_dtype, torch_kind
@@ -625,8 +626,7 @@ ROWS: tuple[Row, ...] = (
 
 METHODS: dict[str, Any] = {**methods_of(ROWS)}
 FUNCTIONS: dict[str, Any] = functions_of(ROWS)
-LINALG: dict[str, Any] = {
-    "LinAlgError": LinAlgError,
+_TABLE: dict[str, Any] = {
     "inv": inv,
     "det": det,
     "slogdet": slogdet,
@@ -660,4 +660,8 @@ LINALG: dict[str, Any] = {
     "vecdot": products.vecdot,
     "cross": linalg_cross,
     "diagonal": linalg_diagonal,
+}
+LINALG: dict[str, Any] = {
+    "LinAlgError": LinAlgError,
+    **{name: with_out(name, function) for name, function in _TABLE.items()},
 }

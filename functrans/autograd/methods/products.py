@@ -21,6 +21,7 @@ from functrans.autograd.methods.rows import (
     functions_of,
     into,
     methods_of,
+    number,
     with_out,
 )
 from functrans.autograd.methods.shaping import axis_of
@@ -198,6 +199,9 @@ def _adding(
             raise RuntimeError(
                 f"self and mat2 must have the same dtype, but got {input.dtype} and {first.dtype}"
             )
+
+        alpha = number(label.lower(), "alpha", alpha)
+        beta = number(label.lower(), "beta", beta)
 
         def of(x: Any, a: Any, b: Any) -> Any:
             made = product(a, b)

@@ -33,7 +33,7 @@ from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
 from functrans.control.callbacks import io_callback
-from functrans.core.boundary import shorten
+from functrans.core.boundary import shorten, warn
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.numpy.common import is_known, value_of
@@ -66,7 +66,7 @@ def methods_of(rows: Iterable[Row]) -> dict[str, Any]:
     for row in rows:
         for name in (row.name, *row.aliases):
             if "m" in row.forms:
-                table[name] = with_numpy_names(called(row.function, name))
+                table[name] = with_numpy_names(_with_numbers(called(row.function, name)))
             if "i" in row.forms:
                 table[f"{name}_"] = in_place(f"{name}_", row.function)
     return table
@@ -145,7 +145,7 @@ def into(
 
     Raises:
       TypeError: ``out`` is no tensor, or a result is a truth value.
-      RuntimeError: an argument or ``out`` requires a gradient; shape or dtype do not fit.
+      RuntimeError: an argument or ``out`` requires a gradient; the dtype does not fit.
     """
     outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     for x in outs:
@@ -163,14 +163,17 @@ def into(
         raise _unexpected_out(name)
     if len(several) != len(outs):
         raise TypeError(f"{name}(): out= takes {len(several)} tensors, {len(outs)} were given")
-    for x, new in zip(outs, several, strict=True):
-        if x.shape != new.shape:
-            raise RuntimeError(
-                f"{name}(): out= has the shape {list(x.shape)} and the result {list(new.shape)}; "
-                "tensors are not resized here"
-            )
     for x in outs:
         check_write(x)
+    for x, new in zip(outs, several, strict=True):
+        if x.shape != new.shape:
+            if math.prod(x.shape):
+                warn(
+                    "An output with one or more elements was resized since it had shape "
+                    f"{list(x.shape)}, which does not match the required output shape "
+                    f"{list(new.shape)}. Give {name}() an out= of this shape, or without elements"
+                )
+            x.resize_(new.shape)
     for x, new in zip(outs, several, strict=True):
         write(f"{name}_out", x, copied(new, "Clone") if new is x else new)
     if not isinstance(found, tuple):
@@ -182,16 +185,23 @@ def _unexpected_out(name: str) -> TypeError:
     return TypeError(f"{name}() got an unexpected keyword argument 'out'")
 
 
-def with_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that also writes its results to ``out=``; see ``function_form`` for methods."""
+def with_out(
+    name: str, function: Callable[..., Any], is_factory: bool = False
+) -> Callable[..., Any]:
+    """A function that also writes its results to ``out=``; see ``function_form`` for methods.
+
+    A factory computes in the dtype of ``out``, unless another one is given.
+    """
     function = called(function, name)
 
     @functools.wraps(function)
     def written(*args: object, out: object = None, **kwargs: object) -> Any:
         try:
-            if out is not None:
-                return into(out, name, function, *args, **kwargs)
-            return function(*args, **kwargs)
+            if out is None:
+                return function(*args, **kwargs)
+            if is_factory and isinstance(out, Tensor):
+                kwargs.setdefault("dtype", out.dtype)
+            return into(out, name, function, *args, **kwargs)
         except Exception as error:
             shorten(error)
             raise
@@ -201,7 +211,7 @@ def with_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The function of a method: its first argument is the tensor, by position or as ``input``."""
-    method = with_numpy_names(called(method, name))
+    method = with_numpy_names(_with_numbers(called(method, name)))
 
     @functools.wraps(method)
     def function(*args: object, out: object = None, **kwargs: object) -> Any:
@@ -242,6 +252,8 @@ def _with_tensor(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
       TypeError: it is no number, or none is taken there.
     """
     number, *rest = args
+    if len(DEPRECATED.get(name, ())) == 2 and rest and isinstance(rest[0], Tensor):
+        return rest[0], number, *rest[1:]
     if (
         name not in _NUMBER_FIRST
         or not isinstance(number, (bool, int, float, complex))
@@ -250,6 +262,48 @@ def _with_tensor(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
         check_tensor(name, number)
     dtype = np.dtype(result_dtype(number, rest[0]))
     return with_default(Tensor.of(np.array(number, dtype)), rest[:1]), *rest
+
+
+DEPRECATED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("add", "sub", "subtract"), ("alpha",)),
+    **dict.fromkeys(("addcmul", "addcdiv"), ("value",)),
+    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), ("beta", "alpha")),
+}
+"""Functions whose numbers torch still takes behind the tensor by position, too."""
+
+
+def _with_numbers(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that takes numbers in front of its operands where torch's deprecated form has them.
+
+    Functions of two numbers take the first one in front of the tensor (``_with_tensor``).
+    """
+    names = DEPRECATED.get(method.__name__.rstrip("_"))
+    if names is None:
+        return method
+    count = 3 if names != ("alpha",) else 2
+
+    @functools.wraps(method)
+    def moved(*args: Any, **kwargs: object) -> Any:
+        more = len(args) - count
+        if 0 < more <= len(names) and not any(isinstance(x, Tensor) for x in args[1 : 1 + more]):
+            kwargs.update(zip(names, args[1 : 1 + more], strict=False))
+            args = (args[0], *args[1 + more :])
+        return method(*args, **kwargs)
+
+    return moved
+
+
+def number(name: str, argument: str, x: Any) -> Any:
+    """A number; a tensor without axes and derivative stands for one.
+
+    Raises:
+      TypeError: it is no number.
+    """
+    if isinstance(x, Tensor) and not x.shape and node_of(x) is None:
+        return x if known(x) is None else x.item()
+    if not isinstance(x, (int, float, complex, np.generic)):
+        raise TypeError(f"{name}(): argument '{argument}' must be Number, not {type(x).__name__}")
+    return x
 
 
 def results(name: str, *fields: str) -> Any:
@@ -301,7 +355,7 @@ def check_tensor(name: str, x: Any, argument: str = "input", position: int = 1) 
 
 def in_place(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The form of a method that writes its result into the tensor."""
-    method = called(method, name)
+    method = _with_numbers(called(method, name))
 
     @functools.wraps(method)
     def write_result(self: Tensor, *args: object, **kwargs: object) -> Tensor:

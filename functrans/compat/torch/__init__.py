@@ -71,6 +71,7 @@ if _typing.TYPE_CHECKING:
     from functrans.compat.torch import overrides as overrides
     from functrans.compat.torch import return_types as return_types
     from functrans.compat.torch import special as special
+    from functrans.compat.torch import testing as testing
     from functrans.compat.torch import types as types
     from functrans.compat.torch import utils as utils
 
@@ -89,6 +90,7 @@ legacy_contiguous_format = contiguous_format
 SUBMODULES = (
     "nn", "optim", "utils", "autograd", "func", "linalg", "special", "fft", "cuda", "backends",
     "amp", "distributions", "overrides", "types", "return_types",
+    "testing",
 )  # fmt: skip
 """Imported when they are first used."""
 

@@ -8,9 +8,7 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 from functrans.autograd.factories import Factories
@@ -37,8 +35,7 @@ from functrans.autograd.methods.printing import set_printoptions
 from functrans.autograd.methods.rows import check_tensor, function_form
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.sizes import Size
-from functrans.autograd.tensors import Tensor, called, refuse_device
-from functrans.core.boundary import shorten
+from functrans.autograd.tensors import Tensor, called
 
 TORCH = Factories(lambda: torch_defaults.dtype, follows_torch=True)
 """The factories of ``functrans.compat.torch``: Python floats become its default dtype."""
@@ -65,22 +62,6 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:  # torch's name
     return input.shape == other.shape
 
 
-def _on_cpu(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A factory that refuses other devices."""
-
-    @functools.wraps(function)
-    def factory(*args: object, **kwargs: object) -> Any:
-        try:
-            if kwargs:
-                refuse_device(kwargs.get("device"))
-            return function(*args, **kwargs)
-        except Exception as error:
-            shorten(error)
-            raise
-
-    return factory
-
-
 _TABLE: dict[str, Any] = {
     **arithmetic.FUNCTIONS,
     **blending.FUNCTIONS,
@@ -97,7 +78,7 @@ _TABLE: dict[str, Any] = {
     **linear_algebra.FUNCTIONS,
     **gathering.FUNCTIONS,
     **filling.FUNCTIONS,
-    **{name: _on_cpu(function) for name, function in TORCH.table().items()},
+    **TORCH.table(),
     **{
         name: function_form(name, state.METHODS[name])
         for name in ("clone", "detach", "detach_", "is_nonzero")

@@ -49,7 +49,6 @@ INSTEAD: dict[str, str] = {
     "torch.compile": "use functrans.jit(function), which compiles whole steps",
     "torch.jit": "use functrans.jit(function)",
     "torch.random": "use torch.manual_seed, torch.Generator",
-    "torch.testing": "use numpy.testing.assert_allclose(a.numpy(), b.numpy())",
     "torch.lstsq": "use torch.linalg.lstsq",
     "torch.solve": "use torch.linalg.solve",
     "torch.eig": "use torch.linalg.eig",
@@ -173,7 +172,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "native_channel_shuffle native_dropout native_group_norm native_layer_norm "
             "native_norm permute_copy random segment_reduce select_copy "
             "signal slice_copy solve split_copy split_with_sizes_copy "
-            "squeeze_copy symeig t_copy testing transpose_copy unbind_copy unfold_copy "
+            "squeeze_copy symeig t_copy transpose_copy unbind_copy unfold_copy "
             "unsqueeze_copy "
             "view_as_complex_copy view_as_real_copy view_copy"
         ),
@@ -293,6 +292,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "get_testing_overrides redispatch_function"
         )
     },
+    "torch.testing": {"rare": "FileCheck make_tensor"},
     "torch.types": {"storage": "Storage"},
     "torch.linalg": {
         "duplicates": "lu_solve",

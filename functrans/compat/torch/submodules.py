@@ -18,6 +18,7 @@ import sys
 from collections.abc import Mapping
 from types import ModuleType
 
+from functrans.autograd.tensors import Tensor
 from functrans.compat import namespaces
 from functrans.compat.torch.not_offered import NAMES, not_offered
 
@@ -76,7 +77,8 @@ def install_finder() -> None:
 def install() -> None:
     """Let ``import torch`` find ``functrans.compat.torch``, in this process.
 
-    Libraries over torch run then as they are. ``python -m functrans.compat.torch script.py`` does
+    Libraries over torch run then as they are; those that ask the class of a tensor for its library
+    are told ``torch``. ``python -m functrans.compat.torch script.py`` does
     it for a script, ``python -m functrans.compat.torch -m module`` for a module.
 
     Raises:
@@ -91,3 +93,6 @@ def install() -> None:
         if not module.name.endswith(".__main__"):
             pkgutil.resolve_name(module.name)
     namespaces.install(_PACKAGE, "torch")
+    Tensor.__module__ = "torch"
+    for cls in Tensor.__subclasses__():
+        cls.__module__ = cls.__module__.replace(_PACKAGE, "torch")
