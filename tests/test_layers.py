@@ -212,7 +212,7 @@ explain
 labels listing modes overlaps profiler_events sizes
 dtypes refusals
 pictures random tensors
-hooks jitted.held profiler residuals
+hooks jitted.held overrides profiler residuals
 saved_values
 nodes
 anomaly kinks recording
@@ -234,16 +234,18 @@ jax
 torch.autograd.functional torch.dtypes torch.further_names torch.nn.activations
 torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness
 torch.not_offered torch.polynomials torch.utils._pytree torch.utils.checkpoint
-torch.return_types torch.utils.datasets torch.utils.samplers torch.values
+torch.jit torch.random torch.return_types torch.sparse torch.utils.datasets torch.utils.samplers
+torch.values
 torch.amp torch.archives torch.fft torch.func torch.functional_names torch.linalg torch.nn.init
-torch.nn.layers torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
-torch.optim.updates torch.overrides torch.special torch.submodules torch.testing torch.types
+torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
+torch.nn.layers torch.optim.updates torch.overrides torch.quasirandom torch.special
+torch.submodules torch.testing torch.types
 torch.utils.loading
 torch.autograd torch.backends torch.cuda torch.nn.attention torch.nn.convolutions
 torch.nn.hook_registration torch.nn.margin_losses torch.nn.noise torch.optim.optimizer
 torch.utils.data torch.weights
 torch.nn.module torch.nn.pooling torch.optim.algorithms torch.optim.further_algorithms
-torch.__main__ torch.optim.lbfgs torch.optim.schedules torch.saving torch.utils
+torch.__main__ torch.nn.parallel torch.optim.lbfgs torch.optim.schedules torch.saving torch.utils
 torch torch.nn.containers torch.nn.module_rows torch.nn.resampling torch.optim.cyclic_schedules
 torch.nn.functional torch.optim.lr_scheduler
 torch.nn.layer_modules torch.nn.loss_modules torch.nn.resampling_modules torch.optim

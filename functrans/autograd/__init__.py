@@ -43,7 +43,7 @@ from functrans.autograd.jitted.staged import IMPERATIVE as IMPERATIVE
 from functrans.autograd.tensors import Tensor as Tensor
 
 # isort: on
-from functrans.autograd.tensors import install as _install
+from functrans.autograd.overrides import install as _install
 
 for _family in (
     _state, _arithmetic, _blending, _pointwise, _special, _comparison, _complex_numbers, _shaping,

@@ -135,6 +135,7 @@ def _roots(
                     f"grad can be implicitly created only for real scalar outputs but got {dtype}"
                 )
             gradient = trace.tensor(np.ones(shape, dtype))
+            mark_origin(gradient, (output,))
         else:
             gradient = _checked(gradient, i, shape, dtype, is_batched, trace)
         roots.append((place, gradient))

@@ -65,6 +65,7 @@ class Pass:
       scheduled: all nodes whose gradient is computed.
       is_quiet: whether nobody looks at what single nodes do.
       is_for_all: whether it goes to all leaves, and not to chosen inputs.
+      follows: whether it comes from tensors of ``functrans.compat.torch``.
     """
 
     def __init__(self, records: bool, keeps: bool, size: int | None, trace: Any) -> None:
@@ -79,6 +80,7 @@ class Pass:
         self.scheduled: set[Node] = set()
         self.is_quiet = not (modes.observers or modes.anomaly or _log.isEnabledFor(logging.DEBUG))
         self.is_for_all = True
+        self.follows = False
 
     def schedule(
         self, roots: Sequence[Node], wanted: Sequence[Node] | None, accumulate: bool
@@ -152,6 +154,8 @@ class Pass:
         if isinstance(value, Tensor):
             return value
         result: Tensor = self.trace.tensor(value if self.records else self.trace.unrecorded(value))
+        if self.follows:
+            result._follows = True
         return result
 
     def cotangent(self, gradient: Tensor) -> Array | Tensor:
@@ -348,6 +352,7 @@ def run_backward(
       Gradients of ``wanted``, ``None`` where nothing came; nothing if they are accumulated.
     """
     run = Pass(records, keeps, size, trace)
+    run.follows = any(gradient._follows for _, gradient in roots)
     order = run.schedule([node for node, _ in roots], wanted, accumulate)
     if size and any(map(_is_met, run.scheduled)):
         return _one_by_one(roots, wanted or (), keeps, records, size, trace)

@@ -339,6 +339,7 @@ def _node_of_call(
     )  # fmt: skip
     node.ctx = ctx
     node.positions, node.n_args, node.results = positions, n_args, results
+    node.follows = any(isinstance(o, Tensor) and o._follows for o in outs)
     ctx._node = weakref.ref(node)
     return node
 

@@ -40,6 +40,7 @@ class SavedTensor:
     """A tensor that is kept for a derivative.
 
     Attributes:
+      follows: whether it comes from ``functrans.compat.torch``.
       value: its array, unless a pack hook took it.
       packed: what a pack hook made of it, or ``None``.
       origin: the node of the tensor; ``None`` for constants and results of the node itself.
@@ -48,12 +49,13 @@ class SavedTensor:
       tensor: weak reference to the tensor.
     """
 
-    __slots__ = ("guard", "origin", "packed", "result", "tensor", "value")
+    __slots__ = ("follows", "guard", "origin", "packed", "result", "tensor", "value")
 
     def __init__(self, tensor: Tensor, result: int | None = None, name: str = "") -> None:
         self.origin = node_of(tensor) if result is None else None
         self.result = result
         self.tensor = weakref.ref(tensor)
+        self.follows = tensor._follows
         self.value = tensor._memory()
         self.guard: Any = guard_of(tensor, name)  # by name: a node must not refer to itself
         self.packed: Any = None
@@ -69,7 +71,7 @@ class SavedTensor:
             tensor = None
         if tensor is None:
             tensor = Tensor.of(self.value)
-            tensor._storage = self.guard.storage
+            tensor._storage, tensor._follows = self.guard.storage, self.follows
         self.packed = pack_tensor(tensor, pack, unpack, "a Function", capture())
         self.value = self.guard = None
 
@@ -123,7 +125,7 @@ class SavedTensor:
         if self.result is not None and node is not None:
             origin = result_node(node, self.result)
         again = Tensor.of(value, origin)
-        again._storage = storage
+        again._storage, again._follows = storage, self.follows
         return again
 
 
@@ -285,9 +287,11 @@ class FunctionNode(GraphNode):
       positions: of the tensors among the arguments.
       n_args: number of arguments.
       results: aval of each result, ``None`` for what is no tensor or gets no zeros.
+      follows: whether results are tensors of ``functrans.compat.torch``.
     """
 
     ctx: Any
+    follows: bool
     positions: tuple[int, ...]
     n_args: int
     results: tuple[Any, ...]
@@ -351,6 +355,10 @@ class FunctionNode(GraphNode):
                 Tensor.of(np.zeros(aval.shape, aval.dtype)) if g is None and aval is not None else g
                 for g, aval in zip(gradients, self.results, strict=True)
             ]
+        if self.follows:
+            for g in gradients:
+                if g is not None:
+                    g._follows = True
         result = type(ctx)._forward_cls.call_backward(ctx, gradients)
         return checked_gradients(self.name(), result, self.n_args, self.positions, self.parents)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Set
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from functrans.autograd.dtypes import torch_dtype
 from functrans.autograd.modes import modes
 from functrans.autograd.sizes import SIZES, Size
 from functrans.core.avals import ShapedArray
-from functrans.core.boundary import guarded, shorten
+from functrans.core.boundary import shorten
 from functrans.core.dispatch import Tracer, aval_of
 from functrans.core.state import current_config
 from functrans.core.values import Array
@@ -422,15 +422,6 @@ def _take_over(new: Callable[..., Any], function: Callable[..., Any], name: str)
     for attribute in ("__module__", "__doc__", "__annotations__"):
         setattr(new, attribute, getattr(function, attribute))
     new.__name__ = new.__qualname__ = name
-
-
-def install(methods: Mapping[str, Any]) -> None:
-    """Give ``Tensor`` methods and properties."""
-    for name, method in methods.items():
-        method = called(method, name)
-        if isinstance(method, FunctionType) and not name.startswith("_"):
-            method = guarded(method)
-        setattr(Tensor, name, method)
 
 
 def plain_of(x: Any) -> Any:

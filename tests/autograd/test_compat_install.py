@@ -24,7 +24,7 @@ assert issubclass(nn.Linear, nn.Module) and isinstance(nn.Linear(1, 1), torch.nn
 print(torch.Tensor.__module__, nn.Parameter.__module__)
 assert pickle.loads(pickle.dumps(nn.Parameter(torch.ones(1)))) == 1
 try:
-    import torch.jit
+    import torch.fx
 except ImportError as error:
     print(error)
 """
@@ -32,8 +32,8 @@ EXPECTED = [
     "['a', '-b'] __main__ functrans.compat.torch True",
     "tensor([0., 2.])",
     "torch torch.nn.parameter",
-    "torch.jit is not offered by functrans.compat.torch (compilers, TorchScript and other "
-    "internals): use functrans.jit(function)",
+    "torch.fx is not offered by functrans.compat.torch (compilers, TorchScript and other "
+    "internals): programs are compiled by functrans.jit",
 ]
 
 

@@ -91,6 +91,20 @@ def other_operand(self: Tensor, other: Any) -> Any:
     return NotImplemented
 
 
+def checked_operand(name: str, input: Tensor, other: Any) -> Any:  # torch's name
+    """An operand as a tensor or number.
+
+    Raises:
+      TypeError: it is anything else.
+    """
+    found = other_operand(input, other)
+    if found is NotImplemented:
+        raise TypeError(
+            f"{name}(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}"
+        )
+    return found
+
+
 # binary operations -------------------------------------------------------------------------------
 
 
@@ -111,9 +125,7 @@ def binary(
         if type(other) is not Tensor and type(other) is not float:
             first = input if isinstance(input, Tensor) else other
             check_tensor(name, first)
-            other = other_operand(first, other)
-            if other is NotImplemented:
-                return NotImplemented
+            other = checked_operand(name, first, other)
         if refuses and result_dtype(input, other).kind in refuses:
             raise NotImplementedError(
                 f"\"{name}\" not implemented for '{torch_kind(result_dtype(input, other))}'"
@@ -210,7 +222,7 @@ def _scaled(x: Any, alpha: Any, like: Tensor) -> Any:
 
 def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
     """``input + alpha * other``."""
-    other = _checked("add", input, other)
+    other = checked_operand("add", input, other)
     if type(alpha) is int and alpha == 1:
         return apply(ew.add_p, input, other)
     return _with_alpha("add", "Add", ew.add_p, input, other, alpha)
@@ -223,7 +235,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
       RuntimeError: both are of truth values.
     """
     if isinstance(input, Tensor):
-        other = _checked("sub", input, other)
+        other = checked_operand("sub", input, other)
     _refuse_truth(input, other)
     if type(alpha) is int and alpha == 1:
         made = apply(ew.subtract_p, input, other)
@@ -260,18 +272,9 @@ def _with_alpha(
     )
 
 
-def _checked(name: str, input: Tensor, other: Any) -> Any:  # torch's name
-    found = other_operand(input, other)
-    if found is NotImplemented:
-        raise TypeError(
-            f"{name}(): argument 'other' (position 1) must be Tensor, not {type(other).__name__}"
-        )
-    return found
-
-
 def rsub(input: Tensor, other: object, *, alpha: object = 1) -> Tensor:  # torch's name
     """``other - alpha * input``."""
-    other = _checked("rsub", input, other)
+    other = checked_operand("rsub", input, other)
     _refuse_truth(input, other)
     label = "Rsub" if isinstance(other, Tensor) else "RsubBackward1"
     return joined(label, lambda x, y: y - (x if alpha == 1 else x * alpha), input, other)
@@ -279,7 +282,7 @@ def rsub(input: Tensor, other: object, *, alpha: object = 1) -> Tensor:  # torch
 
 def mul(input: Tensor, other: Any) -> Tensor:  # torch's name
     """Product, element by element."""
-    return apply(ew.multiply_p, input, _checked("mul", input, other))
+    return apply(ew.multiply_p, input, checked_operand("mul", input, other))
 
 
 def div(
@@ -290,7 +293,7 @@ def div(
     Raises:
       RuntimeError: another rounding mode.
     """
-    other = _checked("div", input, other)
+    other = checked_operand("div", input, other)
     if rounding_mode is None:
         return apply(ew.divide_p, input, other, true=True)
     if rounding_mode == "floor":
@@ -381,7 +384,7 @@ def power(input: Any, exponent: Any) -> Tensor:  # torch's name
         check_tensor("pow", exponent, "exponent", 2)
         primitive = ew.power_p if input else te.torch_power_p  # they differ at base 0
         return named(apply(primitive, input, exponent), "PowBackward2")
-    exponent = _checked("pow", input, exponent)
+    exponent = checked_operand("pow", input, exponent)
     if not isinstance(exponent, Tensor):
         if result_dtype(input, exponent).kind in "iu" and exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")

@@ -6,14 +6,16 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.autograd.methods.arithmetic import apply, other_operand
+from functrans.autograd.methods.arithmetic import apply, checked_operand, other_operand
 from functrans.autograd.methods.rows import (
     Row,
+    check_tensor,
     documented,
     fixed,
     functions_of,
@@ -27,9 +29,9 @@ from functrans.core.dispatch import elementwise
 from functrans.primitives import elementwise as ew
 
 
-def _comparison(name: str, primitive: Any) -> Callable[..., Any]:
+def _comparison(name: str, primitive: Any, operand: Callable[..., Any]) -> Callable[..., Any]:
     def operation(input: Tensor, other: Any) -> Tensor:  # torch's name
-        other = other_operand(input, other)
+        other = operand(input, other)
         if other is NotImplemented:
             return NotImplemented
         return apply(primitive, input, other)
@@ -99,6 +101,7 @@ def allclose(
 
 def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
     """Whether shapes and all elements are the same."""
+    check_tensor("equal", other, "other", 2)
     if input.shape != other.shape:
         return False
     return bool(np.all(looked_at(input, "bool()") == looked_at(other, "bool()")))
@@ -119,7 +122,10 @@ _COMPARISONS = (
 )
 
 ROWS: tuple[Row, ...] = (
-    *(Row(name, _comparison(name, p), aliases, "mfi") for name, p, aliases in _COMPARISONS),
+    *(
+        Row(name, _comparison(name, p, partial(checked_operand, name)), aliases, "mfi")
+        for name, p, aliases in _COMPARISONS
+    ),
     Row("logical_and", _logical("logical_and", ew.logical_and_p), (), "mfi"),
     Row("logical_or", _logical("logical_or", ew.logical_or_p), (), "mfi"),
     Row("logical_xor", _logical("logical_xor", ew.logical_xor_p), (), "mfi"),
@@ -138,7 +144,7 @@ ROWS: tuple[Row, ...] = (
 
 METHODS: dict[str, Any] = {
     **methods_of(ROWS),
-    **{f"__{name}__": _comparison(name, p) for name, p, _ in _COMPARISONS},
+    **{f"__{name}__": _comparison(name, p, other_operand) for name, p, _ in _COMPARISONS},
     "__invert__": bitwise_not,
 }
 FUNCTIONS: dict[str, Any] = {**functions_of(ROWS), "isin": with_out("isin", isin)}

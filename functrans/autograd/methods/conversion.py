@@ -249,9 +249,9 @@ def new_tensor(
 # other -------------------------------------------------------------------------------------------
 
 
-def sum_to_size(self: Tensor, *size: object) -> Tensor:
+def sum_to_size(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
     """Summed over the axes that broadcasting from a size made."""
-    shape = extents(size)
+    shape = extents(args or (size,))
     lead = len(self.shape) - len(shape)
     axes = tuple(
         i for i, n in enumerate(self.shape) if i < lead or (shape[i - lead] == 1 and n != 1)

@@ -16,6 +16,7 @@ from functrans import numpy as fnp
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import (
     Row,
+    check_tensor,
     constant,
     copied,
     documented,
@@ -32,6 +33,7 @@ from functrans.autograd.methods.shaping import (
     reshaped,
 )
 from functrans.autograd.promotion import result_dtype
+from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import shape_of
 from functrans.primitives import creation, movement, structural
@@ -118,11 +120,12 @@ def at_least(ndim: int, x: Tensor) -> Tensor:
 
 def _atleast(ndim: int) -> Callable[..., Any]:
     def operation(*tensors: Any) -> Any:
-        if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-            tensors = tuple(tensors[0])
-            return tuple([at_least(ndim, x) for x in tensors])
-        found = tuple([at_least(ndim, x) for x in tensors])
-        return found[0] if len(found) == 1 else found
+        many = len(tensors) == 1 and isinstance(tensors[0], (tuple, list))
+        given = tuple(tensors[0]) if many else tensors
+        for i, x in enumerate(given):
+            check_tensor(f"atleast_{ndim}d", x, "tensors", i + 1)
+        found = tuple([at_least(ndim, x) for x in given])
+        return found[0] if len(given) == 1 and not many else found
 
     operation.__doc__ = f"Tensors with at least {ndim} axes."
     return operation
@@ -191,18 +194,20 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
       RuntimeError: they do not broadcast.
     """
     parts = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    for i, x in enumerate(parts):
+        check_tensor("broadcast_tensors", x, "tensors", i + 1)
     shape = broadcast_shapes(*[x.shape for x in parts])
     return tuple([x if x.shape == shape else expand(x, shape) for x in parts])
 
 
-def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+def broadcast_shapes(*shapes: Any) -> Size:
     """The common extents of several shapes.
 
     Raises:
       RuntimeError: there are none.
     """
     try:
-        return tuple(np.broadcast_shapes(*shapes))
+        return Size(np.broadcast_shapes(*shapes))
     except ValueError:
         raise RuntimeError(
             "Shape mismatch: objects cannot be broadcast to a single shape"
@@ -212,6 +217,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of elements of vectors, a row each."""
     if len(tensors) == 1:
+        check_tensor("cartesian_prod", tensors[0], "tensors")
         return tensors[0]
     return stack([reshape(grid, -1) for grid in meshgrid(*tensors)], 1)
 
@@ -228,13 +234,13 @@ def combinations(
 # repeating and moving ----------------------------------------------------------------------------
 
 
-def repeat(self: Tensor, *sizes: Any) -> Tensor:
+def repeat(self: Tensor, *args: Any, repeats: Any = ()) -> Tensor:
     """The tensor side by side with itself, as often as asked along each axis.
 
     Raises:
       RuntimeError: there are fewer numbers than axes.
     """
-    counts = extents(sizes)
+    counts = extents(args or (repeats,))
     if len(counts) < len(self.shape):
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
@@ -243,9 +249,9 @@ def repeat(self: Tensor, *sizes: Any) -> Tensor:
     return composite("Repeat", lambda x: fnp.tile(x, counts), self)
 
 
-def tile(self: Tensor, *dims: Any) -> Tensor:
+def tile(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
     """As ``repeat``; numbers that are missing in front are 1."""
-    counts = extents(dims)
+    counts = extents(args or (dims,))
     return repeat(self, (1,) * (len(self.shape) - len(counts)) + counts)
 
 
@@ -280,9 +286,9 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     return composite("Roll", lambda x: movement.roll(x, steps, axes), self)
 
 
-def flip(self: Tensor, *dims: Any) -> Tensor:
+def flip(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
     """Axes the other way round."""
-    axes = tuple(axis_of(d, len(self.shape)) for d in extents(dims))
+    axes = tuple(axis_of(d, len(self.shape)) for d in extents(args or (dims,)))
     if len(set(axes)) != len(axes):
         raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
     if not axes or not self.shape:

@@ -255,13 +255,47 @@ def triangular_solve(
 
 def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:  # torch's names
     """The solution of a system whose matrix is given by its Cholesky factor."""
+    check_tensor("cholesky_solve", input)
+    check_tensor("cholesky_solve", L, "input2", 2)
+    _check_matrix("cholesky_solve", L)
 
-    def of(b: Any, factor: object) -> Any:
-        lower = linalg.matrix_transpose(factor) if upper else factor
+    def of(b: Any, factor: Any) -> Any:
+        lead = np.broadcast_shapes(shape_of(b)[:-2], shape_of(factor)[:-2])
+        b = structural.broadcast_to(b, (*lead, *shape_of(b)[-2:]))
+        factor = structural.broadcast_to(factor, (*lead, *shape_of(factor)[-2:]))
+        lower = _as_factor(_adjoint(factor) if upper else factor)
         half = linalg_triangular.triangular_solve(lower, b, lower=True)
-        return linalg_triangular.triangular_solve(linalg.matrix_transpose(lower), half, lower=False)
+        return linalg_triangular.triangular_solve(_adjoint(lower), half, lower=False)
 
     return composite("CholeskySolve", of, input, L)
+
+
+def _adjoint(x: Any) -> Any:
+    """The conjugate transpose of matrices."""
+    return fnp.conj(linalg.matrix_transpose(x))
+
+
+@custom_jvp
+def _as_factor(a: Any) -> Any:
+    """Lower factors as Cholesky factors of their products, whose derivative they have; as they are.
+
+    What is above the diagonal moves the product, too, and so has a gradient, as in torch.
+    """
+    return a
+
+
+@_as_factor.defjvp
+def _as_factor_jvp(primals: Any, tangents: Any) -> Any:
+    (a,), (a_dot,) = primals, tangents
+    factor = _as_factor(a)
+    product_dot = a_dot @ _adjoint(factor)
+    left = linalg_triangular.triangular_solve(
+        factor, product_dot + _adjoint(product_dot), lower=True
+    )
+    inner = linalg_triangular.triangular_solve(factor, _adjoint(left), lower=True)
+    half = np.tril(np.full(shape_of(a)[-2:], 1, dtype_of(a).type(0).real.dtype))
+    np.fill_diagonal(half, 0.5)
+    return factor, factor @ (inner * half)
 
 
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:  # torch's name
@@ -573,6 +607,7 @@ def matrix_rank(
     A: Tensor, *, tol: object = None, hermitian: bool = False
 ) -> Tensor:  # torch's name
     """The rank of matrices."""
+    _check_matrix("linalg.matrix_rank", A)
     if tol is None:
         return fixed(lambda a: fnp.linalg.matrix_rank(a, hermitian=hermitian), A)
     return fixed(lambda a, tol: fnp.linalg.matrix_rank(a, tol, hermitian), A, tol)
@@ -663,5 +698,6 @@ _TABLE: dict[str, Any] = {
 }
 LINALG: dict[str, Any] = {
     "LinAlgError": LinAlgError,
-    **{name: with_out(name, function) for name, function in _TABLE.items()},
+    **{name: with_out(f"linalg_{name}", function) for name, function in _TABLE.items()},
 }
+"""The functions of ``torch.linalg``."""

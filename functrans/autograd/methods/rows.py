@@ -26,6 +26,7 @@ from functrans import pytrees as tree
 from functrans.arrays.masked import MaskedSelection
 from functrans.autograd.composites import CompositeNode, composite, named
 from functrans.autograd.modes import entered, modes
+from functrans.autograd.overrides import taken_over
 from functrans.autograd.promotion import default_of, result_dtype, to_dtype, with_default
 from functrans.autograd.random import Generator, different_levels, stream
 from functrans.autograd.recording import enter_session, innermost, node_of
@@ -94,6 +95,12 @@ def documented(function: Callable[..., Any], name: str, text: str | None) -> Cal
 _NUMPY_NAMES = (("axis", "dim"), ("keepdims", "keepdim"))
 
 
+def _rename(kwargs: dict[str, Any]) -> None:
+    for theirs, ours in _NUMPY_NAMES:
+        if theirs in kwargs:
+            kwargs[ours] = kwargs.pop(theirs)
+
+
 def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
     """A method that also takes ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``."""
     code = getattr(method, "__code__", None)
@@ -104,11 +111,11 @@ def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
     def renamed(self: Tensor, *args: object, **kwargs: object) -> Any:
         try:
             if kwargs:
-                for theirs, ours in _NUMPY_NAMES:
-                    if theirs in kwargs:
-                        kwargs[ours] = kwargs.pop(theirs)
+                _rename(kwargs)
             return method(self, *args, **kwargs)
         except Exception as error:
+            if (answer := taken_over(renamed, (self, *args), kwargs)) is not NotImplemented:
+                return answer
             shorten(error)
             raise
 
@@ -188,7 +195,7 @@ def _unexpected_out(name: str) -> TypeError:
 def with_out(
     name: str, function: Callable[..., Any], is_factory: bool = False
 ) -> Callable[..., Any]:
-    """A function that also writes its results to ``out=``; see ``function_form`` for methods.
+    """A function that takes ``out=`` and NumPy's names, too; see ``function_form`` for methods.
 
     A factory computes in the dtype of ``out``, unless another one is given.
     """
@@ -197,12 +204,16 @@ def with_out(
     @functools.wraps(function)
     def written(*args: object, out: object = None, **kwargs: object) -> Any:
         try:
+            if kwargs:
+                _rename(kwargs)
             if out is None:
                 return function(*args, **kwargs)
             if is_factory and isinstance(out, Tensor):
                 kwargs.setdefault("dtype", out.dtype)
             return into(out, name, function, *args, **kwargs)
         except Exception as error:
+            if (answer := taken_over(written, args, kwargs)) is not NotImplemented:
+                return answer
             shorten(error)
             raise
 
@@ -231,6 +242,8 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
                 args = _with_tensor(name, args)
             return method(*args, **kwargs)
         except Exception as error:
+            if (answer := taken_over(function, args, kwargs)) is not NotImplemented:
+                return answer
             shorten(error)
             raise
 

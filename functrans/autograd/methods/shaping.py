@@ -101,21 +101,21 @@ def _is_viewable(self: Tensor, shape: Shape) -> bool:
     return True
 
 
-def reshape(self: Tensor, *shape: Any) -> Tensor:
+def reshape(self: Tensor, *args: Any, shape: Any = ()) -> Tensor:
     """The same elements in C order with other extents: a view where the layout allows it."""
-    full = resolved(extents(shape), math.prod(self.shape))
+    full = resolved(extents(args or (shape,)), math.prod(self.shape))
     return reshaped(self, full, "View" if _is_viewable(self, full) else "UnsafeView")
 
 
-def view_as_shape(self: Tensor, *shape: Any) -> Tensor:
+def view_as_shape(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
     """A view with other extents, or of another dtype.
 
     Raises:
       RuntimeError: the memory layout allows no view.
     """
-    if len(shape) == 1 and isinstance(shape[0], DTYPE_LIKE):
-        return _reinterpreted(self, np.dtype(shape[0]))
-    full = resolved(extents(shape), math.prod(self.shape))
+    if len(args) == 1 and isinstance(args[0], DTYPE_LIKE):
+        return _reinterpreted(self, np.dtype(args[0]))
+    full = resolved(extents(args or (size,)), math.prod(self.shape))
     if not _is_viewable(self, full):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
@@ -215,13 +215,13 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     return reshaped(self, (*self.shape[:at], 1, *self.shape[at:]), "Unsqueeze")
 
 
-def expand(self: Tensor, *sizes: object) -> Tensor:
+def expand(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
     """Axes of extent 1 repeated, without memory; -1 leaves an axis as it is.
 
     Raises:
       RuntimeError: the sizes do not fit.
     """
-    shape = extents(sizes)
+    shape = extents(args or (size,))
     if len(shape) < len(self.shape):
         raise RuntimeError(
             f"expand({torch_text(self)}, size={list(shape)}): the number of sizes provided "
@@ -266,14 +266,14 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 # order of axes -----------------------------------------------------------------------------------
 
 
-def permute(self: Tensor, *dims: Any) -> Tensor:
+def permute(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
     """Axes in another order.
 
     Raises:
       RuntimeError: they are no permutation.
     """
     ndim = len(self.shape)
-    given = extents(dims)
+    given = extents(args or (dims,))
     if len(given) != ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the "

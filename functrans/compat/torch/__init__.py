@@ -65,11 +65,15 @@ if _typing.TYPE_CHECKING:
     from functrans.compat.torch import distributions as distributions
     from functrans.compat.torch import fft as fft
     from functrans.compat.torch import func as func
+    from functrans.compat.torch import jit as jit
     from functrans.compat.torch import linalg as linalg
     from functrans.compat.torch import nn as nn
     from functrans.compat.torch import optim as optim
     from functrans.compat.torch import overrides as overrides
+    from functrans.compat.torch import quasirandom as quasirandom
+    from functrans.compat.torch import random as random
     from functrans.compat.torch import return_types as return_types
+    from functrans.compat.torch import sparse as sparse
     from functrans.compat.torch import special as special
     from functrans.compat.torch import testing as testing
     from functrans.compat.torch import types as types
@@ -89,8 +93,8 @@ legacy_contiguous_format = contiguous_format
 
 SUBMODULES = (
     "nn", "optim", "utils", "autograd", "func", "linalg", "special", "fft", "cuda", "backends",
-    "amp", "distributions", "overrides", "types", "return_types",
-    "testing",
+    "amp", "distributions", "overrides", "types", "return_types", "jit", "quasirandom", "random",
+    "sparse", "testing",
 )  # fmt: skip
 """Imported when they are first used."""
 

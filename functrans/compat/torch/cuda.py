@@ -7,6 +7,7 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from functrans.compat.torch.amp import CUDA
@@ -86,6 +87,27 @@ def max_memory_reserved(device: object = None) -> int:
 def get_rng_state_all() -> list[Any]:
     """No states: there are no devices."""
     return []
+
+
+def _needs_device(name: str) -> Callable[..., Any]:
+    """A function that programs refer to and that needs a device."""
+
+    def function(*args: object, **kwargs: object) -> Any:
+        raise AssertionError(
+            f"Torch not compiled with CUDA enabled: torch.cuda.{name}() needs a device, and "
+            "functrans computes on the CPU; ask torch.cuda.is_available() first"
+        )
+
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+_NEED_DEVICE = (
+    "current_device", "current_stream", "device", "device_of", "get_device_capability",
+    "get_device_name", "get_device_properties", "get_rng_state", "init", "ipc_collect",
+    "mem_get_info", "memory_stats", "memory_summary", "set_device", "set_rng_state",
+)  # fmt: skip
+globals().update({name: _needs_device(name) for name in _NEED_DEVICE})
 
 
 def __getattr__(name: str) -> Any:

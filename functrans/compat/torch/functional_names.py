@@ -33,6 +33,7 @@ from functrans.autograd.methods import (
 from functrans.autograd.methods.legacy_types import TYPES
 from functrans.autograd.methods.printing import set_printoptions
 from functrans.autograd.methods.rows import check_tensor, function_form
+from functrans.autograd.overrides import overridable
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor, called
@@ -59,6 +60,8 @@ def numel(input: Tensor) -> int:  # torch's name
 
 def is_same_size(input: Tensor, other: Tensor) -> bool:  # torch's name
     """Whether two tensors have the same extents."""
+    check_tensor("is_same_size", input)
+    check_tensor("is_same_size", other, "other", 2)
     return input.shape == other.shape
 
 
@@ -94,4 +97,4 @@ _TABLE: dict[str, Any] = {
     "Size": Size,
 }
 
-FUNCTIONS: dict[str, Any] = {name: called(function, name) for name, function in _TABLE.items()}
+FUNCTIONS: dict[str, Any] = {name: overridable(called(f, name)) for name, f in _TABLE.items()}

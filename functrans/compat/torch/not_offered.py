@@ -47,8 +47,6 @@ GROUPS: dict[str, tuple[str, str]] = {
 
 INSTEAD: dict[str, str] = {
     "torch.compile": "use functrans.jit(function), which compiles whole steps",
-    "torch.jit": "use functrans.jit(function)",
-    "torch.random": "use torch.manual_seed, torch.Generator",
     "torch.lstsq": "use torch.linalg.lstsq",
     "torch.solve": "use torch.linalg.solve",
     "torch.eig": "use torch.linalg.eig",
@@ -63,11 +61,9 @@ INSTEAD: dict[str, str] = {
     "torch.profiler": "use torch.autograd.profiler",
     "torch.cond": "use functrans.lax.cond in functions of arrays",
     "torch.while_loop": "use functrans.lax.while_loop in functions of arrays",
-    "torch.sparse": "tensors are dense; use scipy.sparse beside them",
     "torch.utils.tensorboard": "import SummaryWriter of the package tensorboardX",
     "torch.optim.swa_utils": "average in no_grad: mean.lerp_(parameter, 1 / n)",
     "torch.nn.utils.parametrizations": "compute the weight from a parameter in forward()",
-    "torch.nn.DataParallel": "call the module itself; there is one device",
     "torch.nn.SyncBatchNorm": "use torch.nn.BatchNorm1d, 2d or 3d",
     "torch.optim.SparseAdam": "use torch.optim.Adam; gradients are dense",
     "torch.utils.data.DistributedSampler": "use a sampler of this process",
@@ -96,7 +92,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "UnionType Use Value classes classproperty compile compiled_with_cxx11_abi "
             "compiler cond cpp export fx get_deterministic_debug_mode get_file_path "
             "hub import_ir_module import_ir_module_from_buffer "
-            "init_num_threads jit library merge_type_from_type_comment monitor ops "
+            "init_num_threads library merge_type_from_type_comment monitor ops "
             "package parse_ir parse_schema parse_type_comment profiler "
             "serialization set_deterministic_debug_mode "
             "sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
@@ -106,7 +102,7 @@ _NAMES: dict[str, dict[str, str]] = {
         "sparse": (
             "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm "
             "indices_copy jagged masked nested resize_as_sparse_ row_indices_copy saddmm smm "
-            "sparse sparse_bsc sparse_bsc_tensor sparse_bsr sparse_bsr_tensor "
+            "sparse_bsc sparse_bsc_tensor sparse_bsr sparse_bsr_tensor "
             "sparse_compressed_tensor sparse_coo sparse_coo_tensor sparse_csc "
             "sparse_csc_tensor sparse_csr sparse_csr_tensor spmm sspaddmm values_copy"
         ),
@@ -170,7 +166,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "has_lapack has_mkl has_openmp has_spectral lstsq lu "
             "lu_solve lu_unpack matrix_rank narrow_copy native_batch_norm "
             "native_channel_shuffle native_dropout native_group_norm native_layer_norm "
-            "native_norm permute_copy random segment_reduce select_copy "
+            "native_norm permute_copy segment_reduce select_copy "
             "signal slice_copy solve split_copy split_with_sizes_copy "
             "squeeze_copy symeig t_copy transpose_copy unbind_copy unfold_copy "
             "unsqueeze_copy "
@@ -184,7 +180,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "feature_dropout_ frobenius_norm geqrf grid_sampler grid_sampler_2d "
             "grid_sampler_3d hash_tensor histogramdd is_anomaly_check_nan_enabled "
             "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled istft "
-            "lobpcg nonzero_static norm_except_dim orgqr ormqr pca_lowrank quasirandom "
+            "lobpcg nonzero_static norm_except_dim orgqr ormqr pca_lowrank "
             "set_anomaly_enabled set_warn_always "
             "slice_inverse svd_lowrank to_dlpack xlogy_"
         ),
@@ -224,7 +220,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "LinearCrossEntropyLoss LinearCrossEntropyOptions common_types factory_kwargs"
         ),
         "quantization": "intrinsic qat quantizable quantized",
-        "distributed": "DataParallel SyncBatchNorm parallel",
+        "distributed": "SyncBatchNorm",
         "lazy": (
             "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d LazyConv1d LazyConv2d LazyConv3d "
             "LazyConvTranspose1d LazyConvTranspose2d LazyConvTranspose3d LazyInstanceNorm1d "
@@ -293,6 +289,29 @@ _NAMES: dict[str, dict[str, str]] = {
         )
     },
     "torch.testing": {"rare": "FileCheck make_tensor"},
+    "torch.jit": {
+        "compiler": (
+            "Attribute CompilationUnit Error Future ScriptFunction ScriptModule TracedModule "
+            "enable_onednn_fusion fork freeze fuser last_executed_optimized_graph load "
+            "onednn_fusion_enabled optimize_for_inference optimized_execution "
+            "run_frozen_optimizations save set_fusion_strategy strict_fusion trace trace_module "
+            "wait"
+        )
+    },
+    "torch.nn.parallel": {
+        "distributed": (
+            "DistributedDataParallel comm data_parallel distributed gather parallel_apply "
+            "replicate scatter scatter_gather"
+        )
+    },
+    "torch.random": {"compiler": "thread_safe_generator"},
+    "torch.sparse": {
+        "sparse": (
+            "SparseSemiStructuredTensor addmm as_sparse_gradcheck check_sparse_tensor_invariants "
+            "log_softmax mm sampled_addmm semi_structured softmax spdiags spsolve sum "
+            "to_sparse_semi_structured"
+        )
+    },
     "torch.types": {"storage": "Storage"},
     "torch.linalg": {
         "duplicates": "lu_solve",

@@ -1,7 +1,8 @@
 """``torch.overrides``: functions that other classes implement by ``__torch_function__``.
 
-Here: what a function does that lets its arguments take over, and questions. The functions of
-``functrans.compat.torch`` are none of these themselves: they take tensors.
+Here: what a function does that lets its arguments take over, and questions. Functions and methods
+of tensors let arguments of other classes take over (``functrans.autograd.overrides``); subclasses
+of ``Tensor`` do not.
 
 Layer: ``compat``. Reference: PyTorch's notes on extending torch, for the protocol.
 """
@@ -12,6 +13,8 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
+from functrans.autograd.overrides import handle_torch_function as handle_torch_function
+from functrans.autograd.overrides import takes_over
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.functional_names import FUNCTIONS
 from functrans.compat.torch.not_offered import not_offered
@@ -37,10 +40,6 @@ def is_tensor_like(inp: object) -> bool:
     return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
 
 
-def _takes_over(arg: object) -> bool:
-    return not isinstance(arg, Tensor) and hasattr(type(arg), "__torch_function__")
-
-
 def has_torch_function(relevant_args: Iterable[object]) -> bool:
     """Whether one of the arguments takes a call over.
 
@@ -49,67 +48,17 @@ def has_torch_function(relevant_args: Iterable[object]) -> bool:
       >>> has_torch_function((torch.ones(2), 3.0))
       False
     """
-    return any(map(_takes_over, relevant_args))
+    return any(map(takes_over, relevant_args))
 
 
 def has_torch_function_unary(obj: object) -> bool:
     """Whether an argument takes a call over."""
-    return _takes_over(obj)
+    return takes_over(obj)
 
 
 def has_torch_function_variadic(*args: object) -> bool:
     """Whether one of the arguments takes a call over."""
     return has_torch_function(args)
-
-
-def _overloaded(args: Iterable[object]) -> list[object]:
-    """One argument of each class that takes over, in order; subclasses come before classes."""
-    found: list[object] = []
-    for arg in args:
-        if not _takes_over(arg) or any(type(arg) is type(other) for other in found):
-            continue
-        places = [i for i, other in enumerate(found) if isinstance(arg, type(other))]
-        found.insert(places[0] if places else len(found), arg)
-    return found
-
-
-def handle_torch_function(
-    public_api: Callable[..., object],
-    relevant_args: Iterable[object],
-    *args: object,
-    **kwargs: object,
-) -> Any:
-    """Call ``__torch_function__`` of the arguments that take a call over, until one answers.
-
-    Args:
-      public_api: the function that was called.
-      relevant_args: arguments that may take over.
-      *args: its arguments.
-      **kwargs: its keywords.
-
-    Raises:
-      TypeError: none takes it over, or all return ``NotImplemented``.
-
-    Example:
-      >>> class Named:
-      ...     @classmethod
-      ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
-      ...         return func.__name__
-      >>> import functrans.compat.torch as torch
-      >>> handle_torch_function(torch.add, (Named(),), Named(), 1)
-      'add'
-    """
-    overloaded = _overloaded(relevant_args)
-    types = tuple(map(type, overloaded))
-    for arg in overloaded:
-        result = type(arg).__torch_function__(public_api, types, args, kwargs)  # type: ignore[attr-defined]  # it takes over
-        if result is not NotImplemented:
-            return result
-    name = f"{public_api.__module__}.{public_api.__name__}"
-    raise TypeError(
-        f"no implementation found for {name!r} on types that implement __torch_function__: "
-        f"{list(types)}"
-    )
 
 
 def wrap_torch_function(

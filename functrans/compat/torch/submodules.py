@@ -46,10 +46,10 @@ class NotOfferedFinder:
     """Raises the error that names the way out for torch's modules and names that are not offered.
 
     Example:
-      >>> import functrans.compat.torch.quasirandom
+      >>> import functrans.compat.torch.hub
       Traceback (most recent call last):
-      ModuleNotFoundError: torch.quasirandom is not offered by functrans.compat.torch (rarely used):
-      write it with other functions, or take values out with tensor.numpy()
+      ModuleNotFoundError: torch.hub is not offered by functrans.compat.torch (compilers,
+      TorchScript and other internals): programs are compiled by functrans.jit
     """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:

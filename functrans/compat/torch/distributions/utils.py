@@ -137,6 +137,11 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     return _taken(vec, places.reshape(-1)).reshape(*vec.shape[:-1], n, n).tril(diag)
 
 
+def _standard_normal(shape: Any, dtype: Any, device: object) -> Tensor:
+    """Standard normal numbers; libraries of distributions import it."""
+    return TORCH.randn(shape, dtype=dtype)
+
+
 def sum_rightmost(value: Any, count: int) -> Any:
     """The sum over the last axes."""
     return value.sum(tuple(range(-count, 0))) if count else value

@@ -8,9 +8,11 @@ from typing import Any as _Any
 from functrans.compat.torch.nn import functional as functional
 from functrans.compat.torch.nn import init as init
 from functrans.compat.torch.nn import modules as modules
+from functrans.compat.torch.nn import parallel as parallel
 from functrans.compat.torch.nn import parameter as parameter
 from functrans.compat.torch.nn import utils as utils
 from functrans.compat.torch.nn.modules import *
+from functrans.compat.torch.nn.parallel import DataParallel as DataParallel
 from functrans.compat.torch.nn.parameter import Buffer as Buffer
 from functrans.compat.torch.nn.parameter import Parameter as Parameter
 from functrans.compat.torch.not_offered import not_offered as _not_offered

@@ -86,6 +86,12 @@ class HookRegistration:
         """Call ``hook(module, state_dict, prefix, ...)`` before ``load_state_dict`` reads."""
         return self._add("_load_pre_hooks", functools.partial(hook, self))
 
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """Call ``hook(state_dict, prefix, ...)`` before ``load_state_dict`` reads."""
+        return self._add("_load_pre_hooks", functools.partial(hook, self) if with_module else hook)
+
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call ``hook(module, incompatible_keys)`` after ``load_state_dict`` compared names."""
         return self._add("_load_post_hooks", hook)

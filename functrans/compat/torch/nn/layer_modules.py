@@ -88,7 +88,11 @@ class Linear(Module):
     def forward(self, input: Tensor) -> Tensor:
         """``linear`` with the parameters."""
         own = self.__dict__["_parameters"]
-        return functional.linear(input, own["weight"], own["bias"])
+        try:
+            weight, bias = own["weight"], own["bias"]
+        except KeyError:  # another attribute stands for one
+            weight, bias = self.weight, self.bias
+        return functional.linear(input, weight, bias)
 
     def extra_repr(self) -> str:
         """The settings."""

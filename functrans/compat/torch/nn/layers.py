@@ -22,6 +22,7 @@ from functrans.autograd.modes import no_grad
 from functrans.autograd.programs import Operation
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.functional_names import TORCH
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.compat.torch.nn.randomness import kept_elements
 from functrans.compat.torch.values import assign, value_of
@@ -215,7 +216,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError("Class values must be non-negative.")
     if value.size and value.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return Tensor.of((np.asarray(value)[..., None] == np.arange(num_classes)).astype(np.int64))
+    return TORCH.tensor((np.asarray(value)[..., None] == np.arange(num_classes)).astype(np.int64))
 
 
 # dropout -----------------------------------------------------------------------------------------

@@ -484,7 +484,7 @@ class Module(HookRegistration):
     ) -> IncompatibleKeys:
         """Copy parameters and buffers from a dictionary.
 
-        Nothing is changed if the dictionary does not fit.
+        Nothing is changed if the dictionary does not fit, but by subclasses that load themselves.
 
         Args:
           state_dict: as ``state_dict()`` gives it.
@@ -506,7 +506,7 @@ class Module(HookRegistration):
         errors: list[str] = []
         copies: list[Callable[[], None]] = []
         metadata = getattr(state_dict, "_metadata", {})
-        self._plan_load(state, "", metadata, strict, assign, missing, unexpected, errors, copies)
+        self._plan_load(state, "", metadata, assign, missing, unexpected, errors, copies)
         result = IncompatibleKeys(missing, unexpected)
         for module in self.modules():
             for hook in module.__dict__["_load_post_hooks"].values():
@@ -532,17 +532,59 @@ class Module(HookRegistration):
         return result
 
     def _plan_load(
-        self, state: Any, prefix: str, metadata: Any, strict: bool, take: bool,
-        missing: list[str], unexpected: list[str], errors: list[str],
-        copies: list[Callable[[], None]],
+        self, state: Any, prefix: str, metadata: Any, take: bool, missing: list[str],
+        unexpected: list[str], errors: list[str], copies: list[Callable[[], None]],
     ) -> None:  # fmt: skip
-        """Note what is to be copied, and what does not fit."""
+        """Note what is to be copied, and what does not fit, here and below."""
+        local = {**metadata.get(prefix[:-1], {}), "assign_to_params_buffers": take}
+        given = (state, prefix, local, True, missing, unexpected, errors)
+        if type(self)._load_from_state_dict is Module._load_from_state_dict:
+            self._plan_own(*given, copies)
+        else:  # what it does after the copies is not known
+            self._load_from_state_dict(*given)
+        for name, module in self._modules.items():
+            if module is not None:
+                module._plan_load(
+                    state, f"{prefix}{name}.", metadata, take, missing, unexpected, errors, copies
+                )
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool,
+        missing_keys: list[str], unexpected_keys: list[str], error_msgs: list[str],
+    ) -> None:  # fmt: skip
+        """Copy what belongs to this module alone; subclasses may do more.
+
+        Args:
+          state_dict: names and values.
+          prefix: how names of this module begin.
+          local_metadata: what was noted of this module.
+          strict: whether names that differ are noted.
+          missing_keys: gets names that are missing.
+          unexpected_keys: gets names that are not known.
+          error_msgs: gets what does not fit.
+        """
+        copies: list[Callable[[], None]] = []
+        self._plan_own(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs,
+            copies,
+        )  # fmt: skip
+        with no_grad():
+            for copy in copies:
+                copy()
+
+    def _plan_own(
+        self, state: Any, prefix: str, metadata: Any, strict: bool, missing: list[str],
+        unexpected: list[str], errors: list[str], copies: list[Callable[[], None]],
+    ) -> None:  # fmt: skip
+        """Note what is to be copied to this module, and what does not fit."""
         for hook in self.__dict__["_load_pre_hooks"].values():
-            hook(state, prefix, metadata.get(prefix[:-1], {}), strict, missing, unexpected, errors)
+            hook(state, prefix, metadata, strict, missing, unexpected, errors)
+        take = metadata.get("assign_to_params_buffers", False)
         known = {prefix + name: (name, own) for name, own in self._own_state()}
         for key, (name, own) in known.items():
             if key not in state:
-                missing.append(key)
+                if strict:
+                    missing.append(key)
                 continue
             given = state[key]
             if not isinstance(given, (Tensor, np.ndarray)):
@@ -561,21 +603,15 @@ class Module(HookRegistration):
         if type(self).set_extra_state is not Module.set_extra_state:
             if extra in state:
                 copies.append(functools.partial(self.set_extra_state, state[extra]))
-            else:
+            elif strict:
                 missing.append(extra)
-        elif extra in state:
+        elif extra in state and strict:
             unexpected.append(extra)
-        for key in state:
+        for key in state if strict else ():
             if key.startswith(prefix) and key != extra and key not in known:
                 first = key[len(prefix) :].split(".", 1)
                 if first[0] not in self._modules or len(first) == 1:
                     unexpected.append(key)
-        for name, module in self._modules.items():
-            if module is not None:
-                module._plan_load(
-                    state, f"{prefix}{name}.", metadata, strict, take, missing, unexpected, errors,
-                    copies,
-                )  # fmt: skip
 
     def _load_one(self, name: str, own: Tensor, given: Any, take: bool) -> None:
         if take and isinstance(given, Tensor):
@@ -631,20 +667,21 @@ class Module(HookRegistration):
         fn(self)
         return self
 
-    def _apply(self, convert: Callable[[Any], Any], recurse: bool = True) -> Self:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the values of all parameters, their gradients and buffers."""
         if recurse:
             for module in self.children():
-                module._apply(convert)
+                module._apply(fn)
         for own in itertools.chain(self._parameters.values(), self._buffers.values()):
             if own is None:
                 continue
             for x in (own, own._grad):
                 if x is None:
                     continue
-                new = convert(x._memory())
-                if new is not x._value:
-                    x._value = new
+                old = x.detach()
+                made = fn(old)
+                if made is not old:
+                    x._value = new = made._memory()
                     if x._node is not None:
                         x._node.shape, x._node.dtype = new.shape, new.dtype
         return self
@@ -677,12 +714,11 @@ class Module(HookRegistration):
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
                 f"dtype={dtype}"
             )
-        return self._apply(lambda x: x.astype(dtype) if x.dtype.kind in "fcV" else x)
+        return self._apply(lambda x: x.to(dtype) if x.dtype.kind in "fcV" else x)
 
     def type(self, dst_type: Any) -> Any:
         """Convert all parameters and buffers to a dtype."""
-        dtype = np.dtype(dst_type)
-        return self._apply(lambda x: x.astype(dtype))
+        return self._apply(lambda x: x.type(dst_type))
 
     def float(self) -> Any:
         """``to(float32)``."""

@@ -22,6 +22,9 @@ from functrans.compat.torch.nn.module_hooks import (
 from functrans.compat.torch.nn.module_hooks import (
     register_module_full_backward_hook as register_module_full_backward_hook,
 )
+from functrans.compat.torch.nn.module_texts import (
+    IncompatibleKeys as _IncompatibleKeys,  # noqa: F401  # libraries import it from here
+)
 from functrans.compat.torch.nn.noise_modules import *
 from functrans.compat.torch.nn.pooling_modules import *
 from functrans.compat.torch.nn.recurrent_modules import *

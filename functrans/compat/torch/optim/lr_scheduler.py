@@ -27,6 +27,8 @@ from functrans.compat.torch.optim.schedules import ReduceLROnPlateau as ReduceLR
 from functrans.compat.torch.optim.schedules import SequentialLR as SequentialLR
 from functrans.compat.torch.optim.schedules import StepLR as StepLR
 
+_LRScheduler = LRScheduler  # its name before torch 2.0
+
 __path__: list[str] = []  # import statements ask for what is not here, too
 
 

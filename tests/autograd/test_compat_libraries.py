@@ -1,0 +1,288 @@
+"""What libraries over torch ask of it: names at their top, ``__torch_function__``, small words."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+
+import numpy as np
+import pytest
+
+import functrans.compat.torch as torch
+from functrans.autograd.methods.linear_algebra import LINALG
+from functrans.compat.torch import functional_names
+
+
+class Scaled:
+    """A matrix that no function knows, which takes calls over."""
+
+    shape = (2, 2)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return ("scaled", func, types, args, kwargs)
+
+
+# names -------------------------------------------------------------------------------------------
+
+
+def test_names_that_libraries_import():
+    for name in (
+        "optim.lr_scheduler._LRScheduler",
+        "nn.modules.module._IncompatibleKeys",
+        "nn.parallel.DataParallel",
+        "distributions.utils._standard_normal",
+        "quasirandom.SobolEngine",
+        "random.fork_rng",
+        "jit.script",
+        "sparse.FloatTensor",
+    ):
+        module, _, last = name.rpartition(".")
+        assert hasattr(importlib.import_module(f"functrans.compat.torch.{module}"), last), name
+
+
+def test_marks_of_torchscript_change_nothing():
+    @torch.jit.script
+    def double(x):
+        return 2 * x
+
+    assert double(torch.ones(1)).item() == 2
+    assert torch.jit.ignore(double) is torch.jit.unused(double) is double
+    assert torch.jit.ignore(drop=True)(double) is double
+    assert not torch.jit.is_scripting()
+    with pytest.raises(AttributeError, match=r"torch\.jit\.trace is not offered"):
+        _ = torch.jit.trace
+
+
+def test_types_of_sparse_tensors_are_names():
+    assert not isinstance(torch.ones(2), torch.sparse.FloatTensor)
+    with pytest.raises(NotImplementedError, match=r"torch\.sparse\.FloatTensor\(\) makes a sparse"):
+        torch.sparse.FloatTensor(2, 2)
+
+
+@pytest.mark.parametrize("name", ["current_device", "get_rng_state", "get_device_name", "device"])
+def test_what_needs_a_gpu_is_refused_when_it_is_called(name):
+    with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+        getattr(torch.cuda, name)(0)
+
+
+def test_points_of_sobol_sequences():
+    engine = torch.quasirandom.SobolEngine(3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first = engine.draw(5)
+    expected = [[0, 0, 0], [0.5] * 3, [0.75, 0.25, 0.25], [0.25, 0.75, 0.75], [0.375, 0.375, 0.625]]
+    np.testing.assert_array_equal(first.numpy(), expected)
+    assert first.dtype == torch.float32
+    np.testing.assert_array_equal(engine.draw(1).numpy(), [[0.875, 0.875, 0.125]])
+    engine.fast_forward(3)
+    np.testing.assert_array_equal(engine.draw(1).numpy(), [[0.6875, 0.8125, 0.4375]])
+    assert engine.num_generated == 10
+    with pytest.raises(ValueError, match="balance properties"):
+        engine.draw_base2(3)
+    target = torch.empty(2, 3, dtype=torch.float64)
+    engine.reset().draw(2, out=target, dtype=torch.float64)
+    assert target[1].tolist() == [0.5] * 3
+    with pytest.raises(ValueError, match="Supported range of dimensionality"):
+        torch.quasirandom.SobolEngine(30_000)
+
+
+def test_scrambled_points_depend_on_the_seed():
+    def draw(seed):
+        return torch.quasirandom.SobolEngine(2, scramble=True, seed=seed).draw(4).numpy()
+
+    np.testing.assert_array_equal(draw(1), draw(1))
+    assert (draw(1) != draw(2)).any()
+    torch.manual_seed(0)
+    first = draw(None)
+    assert (first != draw(None)).any()
+    torch.manual_seed(0)
+    np.testing.assert_array_equal(first, draw(None))
+
+
+def test_random_numbers_of_a_fork_are_forgotten():
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    with torch.random.fork_rng():
+        torch.rand(5)
+    np.testing.assert_array_equal(torch.rand(2).numpy(), expected.numpy())
+
+
+def test_modules_of_one_device():
+    linear = torch.nn.Linear(2, 3)
+    module = torch.nn.DataParallel(linear)
+    assert list(module.state_dict()) == ["module.weight", "module.bias"]
+    x = torch.ones(1, 2)
+    np.testing.assert_array_equal(module(x).detach().numpy(), linear(x).detach().numpy())
+    with pytest.raises(RuntimeError, match="computes on the CPU"):
+        torch.nn.DataParallel(linear, device_ids=["cuda:0"])
+
+
+# __torch_function__ ------------------------------------------------------------------------------
+
+_BINARY = ("add", "sub", "mul", "div", "matmul", "mm", "isclose", "maximum", "cholesky_solve")
+
+
+@pytest.mark.parametrize("name", _BINARY)
+@pytest.mark.parametrize("first", [True, False])
+def test_either_operand_takes_a_function_over(name, first):
+    function, x, other = getattr(torch, name), torch.ones(2, 2), Scaled()
+    args = (other, x) if first else (x, other)
+    assert function(*args) == ("scaled", function, (Scaled,), args, {})
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "matmul"])
+def test_an_operand_takes_a_method_over(name):
+    x, other = torch.ones(2, 2), Scaled()
+    found = getattr(x, name)(other)
+    assert found == ("scaled", getattr(torch.Tensor, name), (Scaled,), (x, other), {})
+
+
+_OF_NO_TENSOR = {
+    "broadcast_shapes",
+    "is_tensor",
+    "set_printoptions",
+    "tril_indices",
+    "triu_indices",
+    *functional_names.TORCH.table(),
+}
+
+
+@pytest.mark.parametrize("name", sorted({*functional_names.FUNCTIONS} - _OF_NO_TENSOR))
+def test_an_argument_takes_every_function_over(name):
+    function = functional_names.FUNCTIONS[name]
+    if hasattr(function, "__code__"):  # else it is a type
+        assert function(Scaled())[:2] == ("scaled", function)
+
+
+@pytest.mark.parametrize("name", sorted({*LINALG} - {"LinAlgError"}))
+def test_an_argument_takes_linear_algebra_over(name):
+    function = getattr(torch.linalg, name)
+    assert function(Scaled())[:2] == ("scaled", function)
+
+
+def test_an_error_of_what_takes_over_arrives():
+    class Refusing:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            raise NotImplementedError("not this one")
+
+    with pytest.raises(NotImplementedError, match="not this one"):
+        torch.exp(Refusing())
+    with pytest.raises(TypeError, match="must be Tensor, not object"):
+        torch.exp(object())
+
+
+# words of arguments ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "keyword", "value"),
+    [
+        ("tile", "dims", (2, 1)),
+        ("repeat", "repeats", (2, 1)),
+        ("expand", "size", (2, 3)),
+        ("reshape", "shape", (3, 1)),
+        ("view", "size", (3, 1)),
+        ("sum_to_size", "size", (1, 1)),
+        ("flip", "dims", (0, 1)),
+        ("permute", "dims", (1, 0)),
+    ],
+)
+def test_sizes_by_keyword(name, keyword, value):
+    x = torch.arange(3.0).reshape(1, 3)
+    found = getattr(x, name)(**{keyword: value})
+    np.testing.assert_array_equal(found.numpy(), getattr(x, name)(*value).numpy())
+    if hasattr(torch, name) and name != "repeat":
+        function = getattr(torch, name)
+        np.testing.assert_array_equal(function(x, **{keyword: value}).numpy(), found.numpy())
+
+
+def test_axis_is_dim():
+    x = torch.ones(2)
+    for name in ("cat", "stack", "concat", "concatenate"):
+        found = getattr(torch, name)([x, x], axis=-1)
+        assert found.shape == getattr(torch, name)([x, x], dim=-1).shape
+
+
+@pytest.mark.parametrize("name", ["cholesky", "inv", "eigh", "cholesky_ex", "svd", "solve"])
+def test_results_of_linear_algebra_go_to_out(name):
+    a = torch.eye(3) + 0.1
+    args = (a, a) if name == "solve" else (a,)
+    expected = getattr(torch.linalg, name)(*args)
+    many = isinstance(expected, tuple)
+    given = tuple(map(torch.empty_like, expected)) if many else torch.empty_like(expected)
+    found = getattr(torch.linalg, name)(*args, out=given)
+    for x, target, y in zip(
+        *((found, given, expected) if many else ((found,), (given,), (expected,))), strict=True
+    ):
+        assert x is target
+        np.testing.assert_array_equal(x.numpy(), y.numpy())
+
+
+# what comes back ---------------------------------------------------------------------------------
+
+
+def test_common_shapes_are_sizes():
+    found = torch.broadcast_shapes((2, 1), (3,))
+    assert found == (2, 3)
+    assert found.numel() == 6
+
+
+def test_tensors_in_backward_passes_have_dtypes_of_torch():
+    seen = []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a * b
+
+        @staticmethod
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            seen.extend([a, b, g])
+            return g * b, g * a
+
+    a = torch.ones(2, requires_grad=True)
+    y = Product.apply(a, a.detach() * 2) * 3
+    y.register_hook(seen.append)
+    y.sum().backward()
+    assert len(seen) == 4
+    assert all(x.dtype is torch.float32 for x in seen)
+    assert torch.nn.functional.one_hot(torch.tensor([1])).dtype is torch.int64
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_systems_with_a_factor_have_the_gradient_of_the_whole_matrix(upper):
+    rng = np.random.default_rng(0)
+    factor = np.tril(rng.normal(size=(3, 3))) + 3 * np.eye(3)
+    given = torch.tensor(factor.T if upper else factor, requires_grad=True)
+    b = torch.tensor(rng.normal(size=(2, 3, 1)), requires_grad=True)
+    weight = torch.tensor(rng.normal(size=(2, 3, 1)))
+
+    def whole(b, f):
+        matrix = f.mT @ f if upper else f @ f.mT
+        return torch.linalg.solve(matrix, b)
+
+    found = torch.cholesky_solve(b, given, upper=upper)
+    expected = whole(b, given)
+    np.testing.assert_allclose(found.detach(), expected.detach(), rtol=1e-10)
+    inputs = (b, given)
+    ours = torch.autograd.grad((found * weight).sum(), inputs, create_graph=True)
+    theirs = torch.autograd.grad((expected * weight).sum(), inputs, create_graph=True)
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one.detach(), other.detach(), rtol=1e-9)
+    second = [torch.autograd.grad(sum((g**2).sum() for g in gs), inputs) for gs in (ours, theirs)]
+    for one, other in zip(*second, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-8)
+
+
+def test_parameters_that_became_attributes():
+    linear = torch.nn.Linear(2, 1, bias=False)
+    weight = linear.weight
+    del linear._parameters["weight"], linear._parameters["bias"]
+    linear.weight, linear.bias = weight.detach() * 2, torch.ones(1)
+    x = torch.ones(1, 2)
+    np.testing.assert_allclose(linear(x), (x @ weight.mT * 2 + 1).detach(), rtol=1e-6)
