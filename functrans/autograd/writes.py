@@ -261,6 +261,19 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         check_memory(memory, is_constant)
 
 
+def check_result(x: Tensor, new: Tensor) -> None:
+    """Refuse a result that a tensor's dtype cannot hold.
+
+    Raises:
+      RuntimeError: it cannot.
+    """
+    if CATEGORY[new._value.dtype.kind] > CATEGORY[x._value.dtype.kind]:
+        raise RuntimeError(
+            f"result type {torch_kind(new.dtype)} can't be cast to the desired output type "
+            f"{torch_kind(x.dtype)}"
+        )
+
+
 def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     """Store a result in a tensor's memory, and put it into the graph.
 
@@ -282,11 +295,8 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
             f"output with shape {list(x.shape)} doesn't match the broadcast shape "
             f"{list(np.broadcast_shapes(new.shape, x.shape))}"
         )
-    if fresh.dtype != old.dtype and CATEGORY[fresh.dtype.kind] > CATEGORY[old.dtype.kind]:
-        raise RuntimeError(
-            f"result type {torch_kind(new.dtype)} can't be cast to the desired output type "
-            f"{torch_kind(x.dtype)}"
-        )
+    if fresh.dtype != old.dtype:
+        check_result(x, new)
     source = capture(2)
     if is_narrow:
         new = broadcast_to(new, old.shape)

@@ -1,6 +1,7 @@
 """``out=``: functions write their results to tensors that are given."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,7 +45,32 @@ OTHERS: dict[str, Callable[..., Any]] = {
     "bucketize": lambda **k: torch.bucketize(X, X[0], out_int32=True, **k),
     "isin": lambda **k: torch.isin(X, X[0], **k),
     "complex": lambda **k: torch.complex(X, X + 1, **k),
+    "bernoulli": lambda **k: torch.bernoulli(X, **k),
+    "multinomial": lambda **k: torch.multinomial(X, 2, **k),
+    "solve_triangular": lambda **k: torch.linalg.solve_triangular(M, X, upper=True, **k),
 }
+M = X @ X.mT + torch.eye(2)
+ONE = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+FFT = (*ONE, "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn")
+LINALG: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(
+        ("inv", "det", "slogdet", "pinv", "cholesky", "qr", "svd", "svdvals", "eigh", "eigvalsh",
+         "eig", "eigvals", "norm", "vector_norm", "matrix_norm", "cond", "matrix_rank", "lu",
+         "inv_ex", "cholesky_ex"),
+        (M,),
+    ),
+    **dict.fromkeys(("solve", "solve_ex", "matmul", "vecdot", "tensorsolve"), (M, X[0])),
+    "matrix_power": (M, 3), "multi_dot": ([M, X, X],), "tensorinv": (M, 1),
+    "cross": (torch.ones(3), torch.arange(3.0)),
+}  # fmt: skip
+
+
+def _calls(space: Any, name: str, arguments: tuple[Any, ...]) -> Callable[..., Any]:
+    return lambda **k: getattr(space, name)(*arguments, **k)
+
+
+OTHERS.update({f"fft.{name}": _calls(torch.fft, name, (X,)) for name in FFT})
+OTHERS.update({f"linalg.{name}": _calls(torch.linalg, name, args) for name, args in LINALG.items()})
 
 
 def _of_tables() -> dict[str, Callable[..., Any]]:
@@ -76,7 +102,9 @@ def test_the_tables_were_read() -> None:
 @each("name", FUNCTIONS)
 def test_results_are_written_to_out(name: str) -> None:
     call = FUNCTIONS[name]
+    torch.manual_seed(0)
     expected = call()
+    torch.manual_seed(0)
     several = expected if isinstance(expected, tuple) else (expected,)
     outs = (
         tuple(torch.zeros(2 * y.numel(), dtype=y.dtype)[::2].view(y.shape) for y in several)
@@ -130,6 +158,14 @@ def test_out_of_another_kind_is_refused_and_left_alone() -> None:
         torch.exp(X, out=X.numpy())
     with pytest.raises(TypeError, match="out= takes 2 tensors, 1 were given"):
         torch.sort(X, out=(torch.zeros(2, 2),))
+    with pytest.raises(TypeError, match="argument 'out' must be Tensor, not tuple"):
+        torch.exp(X, out=(torch.zeros(2, 2),))
+    with pytest.raises(TypeError, match="argument 'out' must be tuple of Tensors, not Tensor"):
+        torch.sort(X, out=torch.zeros(2, 2))
+    with pytest.raises(RuntimeError, match="dtype Double does not match dtype of out"):
+        torch.zeros(2, 2, dtype=torch.float64, out=numbers)
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+        torch.fft.fft(X, out=torch.zeros(2, 2))
     assert numbers.tolist() == [[0, 0], [0, 0]]
 
 
@@ -324,3 +360,74 @@ def test_windows_refuse_out_and_keywords_that_they_do_not_have(call: Callable[..
     assert out.tolist() == [1.0] * 3
     with pytest.raises(TypeError, match="unexpected keyword argument 'oute'"):
         call(oute=out)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda **k: torch.unsqueeze(X, 0, **k),
+        lambda **k: torch.reshape(X, (4,), **k),
+        lambda **k: torch.zeros_like(X, **k),
+        lambda **k: torch.tensor([1.0], **k),
+    ],
+)
+def test_views_and_copies_take_no_out(call: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'out'"):
+        call(out=torch.ones(1, 2, 2))
+
+
+@each("name", FUNCTIONS)
+def test_out_of_another_shape_is_resized_with_a_warning(name: str) -> None:
+    torch.manual_seed(0)
+    expected = FUNCTIONS[name]()
+    several = expected if isinstance(expected, tuple) else (expected,)
+    for n in (0, 7):
+        outs = tuple(torch.zeros(n, dtype=y.dtype) for y in several)
+        torch.manual_seed(0)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            FUNCTIONS[name](out=outs if isinstance(expected, tuple) else outs[0])
+        told = [w for w in caught if "An output with one or more elements was resized" in str(w)]
+        assert len(told) == (n > 0) * len(outs)
+        assert_same(outs, several)
+
+
+def test_results_without_derivative_may_be_written_while_recording() -> None:
+    x = X.clone().requires_grad_()
+    assert torch.argmax(x, out=torch.tensor(0)) == 2
+    assert torch.eq(x, x, out=torch.zeros(2, 2, dtype=torch.bool)).all()
+    for call in (lambda **k: torch.linalg.inv(x, **k), lambda **k: torch.fft.fft(x, **k)):
+        out = torch.zeros_like(call().detach())
+        with pytest.raises(
+            RuntimeError, match=r"functions with out=\.\.\. arguments don't support"
+        ):
+            call(out=out)
+        assert (out == 0).all()
+    with pytest.raises(RuntimeError, match="functions with out="):
+        torch.zeros(2, 2, out=x)
+
+
+def test_tangents_and_draws_of_batches_are_not_written_to_out() -> None:
+    forward_ad, func = torch.autograd.forward_ad, torch.func
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(X, X)
+        for operands in ((dual, X), (X, X)):
+            with pytest.raises(NotImplementedError, match="because it is an out= function"):
+                torch.add(*operands, out=torch.zeros(2, 2) if operands[0] is dual else dual)
+    with pytest.raises(NotImplementedError, match="because it is an out= function"):
+        func.jvp(lambda x: torch.add(x, x, out=torch.zeros(2, 2)), (X,), (X,))
+    for name, args in {"rand": (2,), "randperm": (2,), "bernoulli": (X,)}.items():
+        with pytest.raises(RuntimeError, match="calling out variants of random operations"):
+            func.vmap(
+                lambda x, name=name, args=args: getattr(torch, name)(*args, out=torch.zeros(2)),
+                randomness="different",
+            )(X)
+
+
+def test_inference_tensors_are_written_inside_alone() -> None:
+    with torch.inference_mode():
+        out = torch.zeros(2, 2)
+        assert torch.add(X, X, out=out) is out
+    for call in (lambda: torch.add(X, X, out=out), lambda: torch.zeros(2, 2, out=out)):
+        with pytest.raises(RuntimeError, match="inference tensor outside InferenceMode"):
+            call()

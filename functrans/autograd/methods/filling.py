@@ -25,6 +25,7 @@ from functrans.autograd.methods.rows import (
     looked_at,
     plain,
     seeds,
+    with_out,
 )
 from functrans.autograd.modes import entered
 from functrans.autograd.promotion import to_dtype, torch_kind
@@ -440,8 +441,8 @@ METHODS: dict[str, Any] = {
 }
 FUNCTIONS: dict[str, Any] = {
     "fill": fill,
-    "bernoulli": bernoulli,
+    "bernoulli": with_out("bernoulli", bernoulli),
     "binomial": binomial,
     "poisson": poisson,
-    "multinomial": multinomial,
+    "multinomial": with_out("multinomial", multinomial),
 }

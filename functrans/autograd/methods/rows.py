@@ -27,12 +27,18 @@ from functrans.arrays.masked import MaskedSelection
 from functrans.autograd.composites import CompositeNode, composite, named
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.overrides import taken_over
-from functrans.autograd.promotion import default_of, result_dtype, to_dtype, with_default
+from functrans.autograd.promotion import (
+    default_of,
+    result_dtype,
+    to_dtype,
+    torch_kind,
+    with_default,
+)
 from functrans.autograd.random import Generator, different_levels, stream
 from functrans.autograd.recording import enter_session, innermost, node_of
 from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor, called
-from functrans.autograd.writes import check_write, write
+from functrans.autograd.writes import check_result, check_write, write
 from functrans.control.callbacks import io_callback
 from functrans.core.boundary import shorten, warn
 from functrans.core.dispatch import Tracer, bind
@@ -40,6 +46,7 @@ from functrans.core.structs import ShapeDtypeStruct
 from functrans.numpy.common import is_known, value_of
 from functrans.passes.layouts import plain_value
 from functrans.passes.nodes import OUTPUT, kept
+from functrans.passes.pushing import PushingTracer
 from functrans.passes.staging import StagingTracer
 from functrans.primitives.structural import copy_p
 
@@ -151,27 +158,37 @@ def into(
       ``out``; several as the function returns them.
 
     Raises:
-      TypeError: ``out`` is no tensor, or a result is a truth value.
-      RuntimeError: an argument or ``out`` requires a gradient; the dtype does not fit.
+      TypeError: ``out`` is no tensor, or the function takes none: a result is a truth value or a
+        view.
+      RuntimeError: a result or ``out`` requires a gradient; the dtype does not fit.
+      NotImplementedError: an argument has a tangent.
     """
-    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    is_tuple = isinstance(out, (tuple, list))
+    outs: tuple[Any, ...] = tuple(out) if is_tuple else (out,)  # type: ignore[arg-type]  # as is said
     for x in outs:
         if not isinstance(x, Tensor):
             raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(x).__name__}")
-    given = tree.leaves(((args, kwargs), outs))
-    if modes.grad and any(isinstance(x, Tensor) and node_of(x) is not None for x in given):
-        raise RuntimeError(
-            f"{name}(): functions with out=... arguments don't support automatic differentiation, "
-            "but one of the arguments requires grad."
-        )
+    for x in tree.leaves(((args, kwargs), outs)):
+        value = x._value if isinstance(x, Tensor) else None
+        if isinstance(value, PushingTracer) and value._tangent is not None:
+            raise NotImplementedError(
+                f"Trying to use forward AD with {name}_out that does not support it because it is "
+                "an out= function"
+            )
+    _check_unrecorded(name, outs)
     found = function(*args, **kwargs)
     several = found if isinstance(found, tuple) else (found,)
-    if any(isinstance(new, bool) for new in several):
+    if any(isinstance(new, bool) or new._view is not None for new in several):
         raise _unexpected_out(name)
+    if isinstance(found, tuple) != is_tuple:
+        kind = "tuple of Tensors" if isinstance(found, tuple) else "Tensor"
+        raise TypeError(f"{name}(): argument 'out' must be {kind}, not {type(out).__name__}")
+    _check_unrecorded(name, several)
     if len(several) != len(outs):
         raise TypeError(f"{name}(): out= takes {len(several)} tensors, {len(outs)} were given")
-    for x in outs:
+    for x, new in zip(outs, several, strict=True):
         check_write(x)
+        check_result(x, new)
     for x, new in zip(outs, several, strict=True):
         if x.shape != new.shape:
             if math.prod(x.shape):
@@ -186,6 +203,17 @@ def into(
     if not isinstance(found, tuple):
         return outs[0]
     return type(found)(*outs) if hasattr(found, "_fields") else outs
+
+
+def _check_unrecorded(name: str, tensors: Sequence[Any]) -> None:
+    if modes.grad and any(isinstance(x, Tensor) and node_of(x) is not None for x in tensors):
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, "
+            "but one of the arguments requires grad."
+        )
+
+
+_RANDOM = {"bernoulli", "multinomial", "normal", "rand", "randint", "randn", "randperm"}
 
 
 def _unexpected_out(name: str) -> TypeError:
@@ -208,8 +236,18 @@ def with_out(
                 _rename(kwargs)
             if out is None:
                 return function(*args, **kwargs)
+            if name in _RANDOM and modes.batches:
+                raise RuntimeError(
+                    "vmap: We do not support calling out variants of random operations inside of "
+                    f"vmap: write result = {name}(...)"
+                )
             if is_factory and isinstance(out, Tensor):
-                kwargs.setdefault("dtype", out.dtype)
+                own: Any = kwargs.setdefault("dtype", out.dtype)
+                if own is not None and np.dtype(own) != out.dtype:
+                    raise RuntimeError(
+                        f"dtype {torch_kind(own)} does not match dtype of out parameter "
+                        f"({torch_kind(out.dtype)})"
+                    )
             return into(out, name, function, *args, **kwargs)
         except Exception as error:
             if (answer := taken_over(written, args, kwargs)) is not NotImplemented:
