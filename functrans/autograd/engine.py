@@ -63,6 +63,7 @@ class Pass:
       stops: nodes that are not run, since nothing below them was asked for.
       special: all nodes whose gradients were asked for, and those that run without any.
       scheduled: all nodes whose gradient is computed.
+      logs: whether the log is told of every node.
       is_quiet: whether nobody looks at what single nodes do.
       is_for_all: whether it goes to all leaves, and not to chosen inputs.
       follows: whether it comes from tensors of ``functrans.compat.torch``.
@@ -78,7 +79,8 @@ class Pass:
         self.stops: set[Node] = set()
         self.special: set[Node] = set()
         self.scheduled: set[Node] = set()
-        self.is_quiet = not (modes.observers or modes.anomaly or _log.isEnabledFor(logging.DEBUG))
+        self.logs = _log.isEnabledFor(logging.DEBUG)
+        self.is_quiet = not (modes.observers or modes.anomaly or self.logs)
         self.is_for_all = True
         self.follows = False
 
@@ -168,7 +170,12 @@ class Pass:
     def pull(self, node: Any, ct: Any, _: int | None = None) -> Sequence[Any]:
         """The pullback, and what watches it."""
         running.node = node
-        if _log.isEnabledFor(logging.DEBUG):
+        if not (self.logs or self.records or modes.is_special):
+            pulled = node.pull(ct, False, self.size)
+            if not self.keeps:
+                node.free()
+            return pulled
+        if self.logs:
             _log.debug("Executing: %r with grad_outputs: %s", node, _described(node, ct))
         if modes.observers:
             ends = [observer(node.name(), (node,)) for observer in modes.observers]

@@ -64,7 +64,8 @@ SAVES_NOTHING = frozenset(
     }.items()
     for name in names.split()
 )
-"""Nodes that save nothing in torch, and so take a second backward pass."""
+SAVES_NOTHING |= {name.removesuffix("Backward0") for name in SAVES_NOTHING}
+"""Nodes that save nothing in torch, and so take a second backward pass: names and labels."""
 
 SAVES_OPERANDS = frozenset(
     {

@@ -47,6 +47,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive, linear
 from functrans.core.values import Array
 from functrans.debugging.pages import framed
+from functrans.passes.cotangents import pull_elementwise
 from functrans.passes.nodes import LinearProgram, Node
 from functrans.passes.pullback import pull, read_by
 
@@ -255,9 +256,9 @@ class GraphNode(Hooked, Node):
 
     def free(self) -> None:
         """Give residuals up."""
-        if self.label and self.name() in SAVES_NOTHING:
+        if self.label in SAVES_NOTHING:
             return
-        if self.saved is not None and has_residuals(self.saved):
+        if self.guards or (self.saved is not None and has_residuals(self.saved)):
             self.is_freed = True
             self.guards = self.primal_guards = ()
             self.saved = self.primals = None
@@ -296,11 +297,20 @@ class GraphNode(Hooked, Node):
         Returns:
           A cotangent or ``None`` per parent.
         """
-        saved = self.residuals()
+        if self.is_freed:
+            raise RuntimeError(FREED)
+        for guard in self.guards:
+            if guard is None or guard.storage.version != guard.version:
+                self.residuals()  # says what was written to, unless that is not read
+        saved = self.saved
         if records or (self.annotations and self.is_packed):
             return pull(self.with_saved(unpacked(self, saved, records)), ct, size)
+        primitive = self.primitive
         try:
-            return pull(self, ct, size)
+            if primitive.elementwise is None or self.params:  # type: ignore[union-attr]  # no leaf
+                return pull(self, ct, size)
+            *operands, out = saved
+            return pull_elementwise(primitive, ct, operands, out, self.shape, self.parents, size)  # type: ignore[arg-type]  # no leaf
         except TypeError:
             if self.is_freed:  # by another thread, meanwhile
                 raise RuntimeError(FREED) from None

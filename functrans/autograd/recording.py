@@ -29,8 +29,8 @@ from functrans.core.annotations import ANOMALY_ORIGIN, Annotation
 from functrans.core.avals import PYTHON_SCALARS, is_differentiable_dtype
 from functrans.core.boundary import cause
 from functrans.core.dispatch import Trace, Tracer, bind, elementwise
-from functrans.core.primitive import Primitive, nondifferentiable
-from functrans.core.quiet import quietly
+from functrans.core.primitive import Primitive
+from functrans.core.quiet import begin_quiet, end_quiet, quietly
 from functrans.core.source import capture
 from functrans.core.state import open_traces
 from functrans.core.values import Array, Operand
@@ -144,64 +144,89 @@ class ImperativeTrace(Trace):
                 parents.append(None)
         return values, parents, has_parent
 
-    def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
-        """Evaluate an elementwise operation and record it."""
-        if modes.is_watched:
+    def elementwise(
+        self, primitive: Primitive, operands: tuple[Any, ...], is_told: bool = False
+    ) -> Any:
+        """Evaluate an elementwise operation and record it; ``is_told`` where who watches knows."""
+        if modes.is_watched and not is_told:
             if modes.session is not None and self is PERMANENT:
                 return modes.session.take(operands).elementwise(primitive, operands)
-            return _observed(primitive.name, operands, self._elementwise, primitive, operands)
-        return self._elementwise(primitive, operands)
-
-    def _elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Tensor:
-        values, parents, has_parent = self._taken_apart(operands)
+            return _observed(primitive.name, operands, self.elementwise, primitive, operands, True)
         family = primitive.elementwise
         assert family is not None
+        needed = 0
+        has_torch = False
+        if type(self) is ImperativeTrace:  # as below, where it counts
+            values: list[Any] = []
+            parents: list[Any] = []
+            for operand, reads in zip(operands, family.reads):  # noqa: B905  # hot
+                value = operand
+                node = None
+                if isinstance(operand, Tensor):
+                    if operand._follows:
+                        has_torch = True
+                    if operand._trace is self:
+                        view = operand._view
+                        if view is not None and view.version != operand._storage.version:  # type: ignore[union-attr]  # views have one
+                            renew(operand)
+                        value, node = operand._value, operand._node
+                        if node is not None:
+                            needed |= reads
+                values.append(value)
+                parents.append(node)
+        else:
+            values, parents, _ = self._taken_apart(operands)
+            for operand, parent, reads in zip(operands, parents, family.reads, strict=True):
+                needed |= 0 if parent is None else reads
+                has_torch = has_torch or (isinstance(operand, Tensor) and operand._follows)
         try:
             if self.is_plain:
-                out = quietly(family.function, *values)
+                token = begin_quiet()
+                try:
+                    out = family.function(*values)
+                finally:
+                    end_quiet(token)
             elif self.outer is None:
                 out = elementwise(primitive, *values)
             else:
                 out = self._outside(elementwise, primitive, *values)
         except (ValueError, TypeError) as error:
             raise _clearer(primitive, values, {}, error) from cause(error)
-        if not has_parent or not modes.grad or primitive.jvp is nondifferentiable:
+        if not needed or not modes.grad:
             return self._result(out, operands)
-        needed = 0
-        for parent, bits, partial in zip(parents, family.saves, family.partials):  # noqa: B905  # hot
-            if parent is not None and partial != 0:
-                needed |= bits | 1 << 31
-        if not needed:
-            return self._result(out, operands)
-        saved: list[Any] = []
         guards: list[Any] = []
-        bit = 1
-        for operand, value in zip(operands, values):  # noqa: B905  # hot
-            if not needed & bit:
-                saved.append(None)
-            elif value is not operand:
-                saved.append(value)
-                guards.append(guard_of(operand))
-            elif type(value) in _SCALARS:
-                saved.append(value)
-            else:
-                saved.append(kept(value))
-            bit <<= 1
-        node = GraphNode(
-            primitive, _NO_PARAMS, saved, tuple(parents), out.shape, out.dtype, capture()
+        bit = 1 << len(values)
+        if needed & (bit - 1):
+            saved: list[Any] = []
+            bit = 1
+            for operand, value in zip(operands, values):  # noqa: B905  # hot
+                if not needed & bit:
+                    saved.append(None)
+                elif value is not operand:
+                    saved.append(value)
+                    guards.append(guard_of(operand))
+                elif type(value) in _SCALARS:
+                    saved.append(value)
+                else:
+                    saved.append(kept(value))
+                bit <<= 1
+        else:
+            saved = [None] * len(values)
+        own = GraphNode(
+            primitive, _NO_PARAMS, saved, tuple(parents), out.shape, out.dtype, capture(4)
         )
-        result = self.tensor(out, node)
-        if namespaces.has_torch:
-            mark_origin(result, operands)
+        result = Tensor.of(out, own, None if self is PERMANENT else self)
+        if has_torch:
+            result._follows = True
         if needed & bit:
             saved.append(out)
-            guards.append(guard_of(result, node.name()))
+            guards.append(guard_of(result, own.name()))
         else:
             saved.append(None)
         if guards:
-            node.guards = guards
+            own.guards = guards
         if modes.is_special:
-            note_node(node, operands, (result,))
+            note_node(own, operands, (result,))
         return result
 
     def _result(self, out: Array, operands: tuple[Any, ...]) -> Tensor:
@@ -526,7 +551,12 @@ def guard_of(tensor: Tensor, origin: str = "") -> Guard:
     """
     if tensor._inference:
         refuse_inference()
-    return unsaved_guard(tensor, origin)
+    storage = tensor._storage
+    if storage is None:
+        storage = tensor._stored()
+    if not origin and tensor._node is not None and tensor._node.primitive is not None:
+        origin = tensor._node
+    return Guard(storage, tensor._value, origin)
 
 
 def refuse_inference() -> None:
@@ -543,14 +573,11 @@ def refuse_inference() -> None:
     )
 
 
-def unsaved_guard(tensor: Tensor, origin: str = "") -> Guard:
+def unsaved_guard(tensor: Tensor) -> Guard:
     """A guard of an operand that the first derivative may not need."""
-    storage = tensor._storage
-    if storage is None:
-        storage = tensor._stored()
-    if not origin and tensor._node is not None and tensor._node.primitive is not None:
-        origin = tensor._node
-    return Guard(storage, tensor._value, origin)
+    node = tensor._node
+    origin = node if node is not None and node.primitive is not None else ""
+    return Guard(tensor._stored(), tensor._value, origin)
 
 
 def _clearer(primitive: Primitive, values: Any, params: Any, error: Exception) -> Exception:

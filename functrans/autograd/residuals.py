@@ -251,5 +251,8 @@ def lies_in(value: Any, residuals: Sequence[Any]) -> bool:
 def has_residuals(saved: object) -> bool:
     """Whether any value is kept."""
     if isinstance(saved, (list, tuple)):
-        return any(map(has_residuals, saved))
+        for held in saved:  # noqa: SIM110  # faster than any()
+            if held is not None and has_residuals(held):
+                return True
+        return False
     return saved is not None

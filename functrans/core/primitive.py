@@ -46,7 +46,7 @@ Layer: ``core``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,6 +138,7 @@ class Elementwise:
         highest bit is the output. Only that is kept for the backward pass.
       ufunc: the ufunc whose resolution of dtypes holds; ``None`` where none does.
       operator: Python's operator, such as ``"+"``, that does on arrays what ``ufunc`` does.
+      reads: per operand, ``saves`` with a bit beyond all others; 0 where no cotangent comes.
     """
 
     function: Callable[..., Any]
@@ -145,6 +146,13 @@ class Elementwise:
     saves: tuple[int, ...]
     ufunc: np.ufunc | None = None
     operator: str = ""
+    reads: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        has_some = any(partial is not None for partial in self.partials)
+        pairs = zip(self.partials, self.saves, strict=True)
+        reads = [bits | 1 << 31 if has_some and partial != 0 else 0 for partial, bits in pairs]
+        object.__setattr__(self, "reads", tuple(reads))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """Floating-point conditions without NumPy's warnings.
 
-Here: ``quietly``, with which derivatives are evaluated, and all imperative operations, since torch
-reports no condition.
+Here: ``quietly`` (``begin_quiet``, ``end_quiet``), with which derivatives are evaluated, and all
+imperative operations, since torch reports no condition.
 
 NumPy keeps its error state in a context variable. ``np.errstate`` builds a new state at every
 entry, which takes as long as a small operation; here one state is built once and set by token.
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,16 @@ def _by_errstate(function: Callable[..., Any], *args: object, **kwargs: object) 
         return function(*args, **kwargs)
 
 
+def _begin_errstate() -> Any:
+    state = np.errstate(all="ignore")
+    state.__enter__()
+    return state
+
+
+def _end_errstate(state: Any) -> None:
+    state.__exit__(None, None, None)
+
+
 def _by_token(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """A function of arguments, evaluated without NumPy's warnings.
 
@@ -50,9 +61,14 @@ def _by_token(function: Callable[..., Any], *args: object, **kwargs: object) -> 
         _reset(token)
 
 
+begin_quiet: Callable[[], Any]
+end_quiet: Callable[[Any], None]
 if _FOUND is None:
     quietly = _by_errstate
+    begin_quiet, end_quiet = _begin_errstate, _end_errstate
 else:
     _STATE = _FOUND[1]
     _set, _reset = _FOUND[0].set, _FOUND[0].reset
     quietly = _by_token
+    begin_quiet, end_quiet = partial(_set, _STATE), _reset
+"""What ``quietly`` does before and after the call, for the hottest places: a token goes between."""

@@ -128,23 +128,31 @@ def pull_elementwise(
         return _pull_where(ct, operands[0], shape, targets, size)
     results: list[Any] = []
     for partial, target in zip(family.partials, targets):  # noqa: B905  # same by construction
-        if target is None or partial is None or partial == 0:
+        if target is None or partial is None:
             results.append(None)
             continue
-        if partial == 1:
-            pulled = ct
+        if type(partial) is int:
+            if partial == 0:
+                results.append(None)
+                continue
+            if partial == 1:
+                pulled = ct
+            else:
+                pulled = Masked(-ct.value, ct.mask) if type(ct) is Masked else -ct
         elif type(ct) is Masked:
-            pulled = -ct.value if partial == -1 else partial(ct.value, *operands, out)
+            pulled = partial(ct.value, *operands, out)
             if type(pulled) is not Zero:
-                pulled = Masked(pulled if partial == -1 else where(ct.mask, pulled, 0), ct.mask)
-        elif partial == -1:
-            pulled = -ct
+                pulled = Masked(where(ct.mask, pulled, 0), ct.mask)
         else:
             pulled = partial(ct, *operands, out)
         if type(pulled) is Zero:
             results.append(None)
             continue
-        if shape != target.shape or type(pulled) is Masked or pulled.dtype != target.dtype:
+        if (
+            shape != target.shape
+            or type(pulled) is Masked
+            or (pulled.dtype is not target.dtype and pulled.dtype != target.dtype)
+        ):
             pulled = _fit(pulled, shape, target, size)
         results.append(pulled)
     return results

@@ -99,21 +99,21 @@ class RecordingTrace(ValueTrace):
 
     def elementwise(self, primitive: Primitive, operands: tuple[Any, ...]) -> Any:
         """Evaluate an elementwise operation and record it."""
+        family = primitive.elementwise
+        assert family is not None
         values = []
         parents = []
-        has_parent = False
-        for operand in operands:
+        needed = 0
+        for operand, reads in zip(operands, family.reads):  # noqa: B905  # hot
             if type(operand) is RecordingTracer and operand._trace is self:
                 values.append(operand._value)
                 node = operand._node
                 parents.append(node)
                 if node is not None:
-                    has_parent = True
+                    needed |= reads
             else:
                 values.append(operand)
                 parents.append(None)
-        family = primitive.elementwise
-        assert family is not None
         token = warn_at_user()
         try:
             is_plain = self.parent is None  # no enclosing trace
@@ -126,12 +126,6 @@ class RecordingTrace(ValueTrace):
                 ERRORS.reset(token)
         if primitive.jvp is nondifferentiable:
             return out
-        if not has_parent:
-            return RecordingTracer(self, out, None) if is_floating(out) else out
-        needed = 0
-        for parent, bits, partial in zip(parents, family.saves, family.partials):  # noqa: B905  # hot
-            if parent is not None and partial != 0:
-                needed |= bits | 1 << 31
         if not needed:
             return RecordingTracer(self, out, None) if is_floating(out) else out
         saved: list[Any] = []

@@ -37,6 +37,7 @@ from functrans.primitives import torch_elementwise as te
 from functrans.primitives.structural import cast
 
 _NUMBERS = (int, float, complex, bool)
+_USUAL = frozenset({float, int})
 
 # promotion ---------------------------------------------------------------------------------------
 
@@ -50,18 +51,18 @@ def apply(primitive: Primitive, a: Any, b: Any, true: bool = False) -> Any:
       b: likewise.
       true: whether integers become floating numbers.
     """
-    first: Tensor = a if isinstance(a, Tensor) else b
-    dtype = first._value.dtype
-    if isinstance(a, Tensor) and isinstance(b, Tensor):
-        is_same = b._value.dtype is dtype
-    else:
-        number = type(b) if a is first else type(a)
-        is_same = dtype.kind in "fc" and (number is float or number is int)
-    if not is_same or (true and dtype.kind in "iub"):
-        a, b = promoted(a, b, true)
-    if first._trace is getattr(b, "_trace", first._trace) is getattr(a, "_trace", first._trace):
-        return first._trace.elementwise(primitive, (a, b))
-    return elementwise(primitive, a, b)
+    if isinstance(a, Tensor):
+        dtype = a._value.dtype
+        if isinstance(b, Tensor):
+            is_usual = b._trace is a._trace and b._value.dtype is dtype
+            is_usual = is_usual and not (true and dtype.kind in "iub")
+        else:
+            is_usual = type(b) in _USUAL and dtype.kind in "fc"
+        if is_usual:
+            return a._trace.elementwise(primitive, (a, b))
+    elif type(a) in _USUAL and b._value.dtype.kind in "fc":
+        return b._trace.elementwise(primitive, (a, b))
+    return elementwise(primitive, *promoted(a, b, true))
 
 
 def promoted(a: Any, b: Any, true: bool = False) -> tuple[Any, Any]:
