@@ -339,7 +339,9 @@ def index_value(x: Any, index: object, mode: str = "raise", fill_value: object =
       ConcretizationError: a traced mask stands beside other indices.
     """
     if _is_index_array(index) and mode == "raise" and shape_of(x):
-        return gather(x, (index,), (0,))  # the most frequent index, at half the time
+        return gather(x, (index,), (0,))  # the most frequent indices, at half the time
+    if type(index) is int and mode == "raise" and shape_of(x):
+        return slice_index(x, BasicIndex((index, *[_ALL] * (len(shape_of(x)) - 1))))
     entries = entries_of(index, shape_of(x))
     if _scalar_masks(entries):
         x, entries = _with_scalar_masks(x, entries)

@@ -18,7 +18,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.modes import torch_defaults as torch_defaults
 from functrans.autograd.recording import follows, mark_origin, namespaces
 from functrans.autograd.tensors import Tensor
-from functrans.core.dispatch import Tracer, inner_trace, shape_of
+from functrans.core.dispatch import Tracer, inner_trace
 from functrans.core.values import Operand
 from functrans.passes.nodes import kept
 from functrans.primitives.structural import cast
@@ -55,13 +55,14 @@ def result_dtype(*operands: Any) -> np.dtype:
     """
     best: list[np.dtype | None] = [None, None, None]
     for x in operands:
-        dtype = getattr(x, "dtype", None)
+        own = x._value if isinstance(x, Tensor) else x
+        dtype = getattr(own, "dtype", None)
         if dtype is None:
             rank, dtype = 2, _NUMBERS[type(x)] or _complex_or_default(x, operands)
         else:
-            rank = 0 if shape_of(x) else 1
+            rank = 0 if own.shape else 1
         have = best[rank]
-        best[rank] = dtype if have is None else _wider(have, dtype)
+        best[rank] = dtype if have is None or have is dtype else _wider(have, dtype)
     found: np.dtype | None = None
     for dtype in best:
         if dtype is None:
@@ -100,7 +101,8 @@ def _complex_or_default(x: Operand, operands: Sequence[Any]) -> np.dtype:
 
 def to_dtype(x: Any, dtype: np.dtype) -> Any:
     """A tensor of another dtype; the same where it has it already."""
-    return x if x.dtype == dtype else cast(x, dtype)
+    own = x._value.dtype if isinstance(x, Tensor) else x.dtype
+    return x if own is dtype or own == dtype else cast(x, dtype)
 
 
 def as_tensor(x: Any, like: Tensor) -> Any:

@@ -290,7 +290,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     """
     old, fresh = x._value, new._value
     is_narrow = fresh.shape != old.shape
-    if is_narrow and np.broadcast_shapes(fresh.shape, old.shape) != old.shape:
+    if is_narrow and fresh.shape and np.broadcast_shapes(fresh.shape, old.shape) != old.shape:
         raise RuntimeError(
             f"output with shape {list(x.shape)} doesn't match the broadcast shape "
             f"{list(np.broadcast_shapes(new.shape, x.shape))}"
@@ -298,12 +298,13 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     if fresh.dtype != old.dtype:
         check_result(x, new)
     source = capture(2)
-    if is_narrow:
+    memory = x._memory()
+    by_numpy = new._node is None and type(memory) is type(fresh) is np.ndarray and x._view is None
+    if is_narrow and not by_numpy:
         new = broadcast_to(new, old.shape)
     if fresh.dtype != old.dtype:
         new = to_dtype(new, old.dtype)
     written = node_of(new)  # before the write: it may be a view of the same memory
-    memory = x._memory()
     if modes.mutation is not None:
         modes.mutation.before_write(x._stored())
     if isinstance(memory, Tracer) or isinstance(new._value, Tracer):

@@ -27,7 +27,9 @@ from functrans.autograd.methods.rows import (
     overwrite,
     with_out,
 )
+from functrans.autograd.modes import modes
 from functrans.autograd.promotion import as_tensor, default_of, result_dtype, to_dtype, torch_kind
+from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.boundary import boundary, shorten
 from functrans.core.dispatch import Tracer, dtype_of, elementwise
@@ -77,7 +79,7 @@ def in_dtype(x: Tensor | complex, dtype: np.dtype) -> Any:
     """An operand, tensor or number, in a dtype."""
     if isinstance(x, _NUMBERS):
         return dtype.type(x) if dtype.kind in "biufc" else x
-    return x if x.dtype == dtype else cast(x, dtype)
+    return to_dtype(x, dtype)
 
 
 def other_operand(self: Tensor, other: Any) -> Any:
@@ -213,14 +215,6 @@ def _writing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return boundary(method)
 
 
-def _scaled(x: Any, alpha: Any, like: Tensor) -> Any:
-    if isinstance(alpha, float) and result_dtype(like, x).kind in "iub":
-        raise RuntimeError(
-            "For integral input tensors, argument alpha must not be a floating point number."
-        )
-    return apply(ew.multiply_p, x, alpha) if isinstance(x, Tensor) else x * alpha
-
-
 def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
     """``input + alpha * other``."""
     other = checked_operand("add", input, other)
@@ -263,10 +257,16 @@ def _with_alpha(
     name: str, label: str, primitive: Primitive, a: Tensor, b: Any, alpha: Any
 ) -> Tensor:
     alpha = number(name, "alpha", alpha)
-    if not isinstance(b, Tensor):
-        return apply(primitive, a, _scaled(b, alpha, a))
     dtype = result_dtype(a, b)
-    _scaled(1, alpha, b if b.dtype == dtype else a)
+    if isinstance(alpha, float) and dtype.kind in "iub":
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if not isinstance(b, Tensor):
+        return apply(primitive, a, b * alpha)
+    if not modes.observers and not (modes.grad and (node_of(a) or node_of(b))):
+        b = apply(ew.multiply_p, in_dtype(b, dtype), alpha)
+        return apply(primitive, in_dtype(a, dtype), b)
     factor = dtype.type(alpha)
     return composite(
         label, lambda x, y: elementwise(primitive, cast(x, dtype), cast(y, dtype) * factor), a, b

@@ -53,7 +53,8 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     check_write(self)
     source = lifted(other, self)
     try:
-        np.broadcast_shapes(source.shape, self.shape)
+        if source.shape != self.shape:
+            np.broadcast_shapes(source.shape, self.shape)
     except ValueError:
         raise RuntimeError(
             f"The size of tensor a ({self.shape[-1] if self.shape else 1}) must match the size of "

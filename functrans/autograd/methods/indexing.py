@@ -80,7 +80,8 @@ def _check_basic(self: Tensor, index: object) -> None:
     """Refuse what torch refuses."""
     items = index if isinstance(index, tuple) else (index,)
     taken = [item for item in items if item is not None and item is not Ellipsis]
-    ndim = len(self.shape)
+    shape = self._value.shape
+    ndim = len(shape)
     if len(taken) > ndim:
         if not ndim:
             raise IndexError(
@@ -98,9 +99,9 @@ def _check_basic(self: Tensor, index: object) -> None:
         if isinstance(item, slice):
             if item.step is not None and int(item.step) <= 0:
                 raise ValueError("step must be greater than zero")
-        elif not -self.shape[axis] <= item < self.shape[axis]:
+        elif not -shape[axis] <= item < shape[axis]:
             raise IndexError(
-                f"index {item} is out of bounds for dimension {axis} with size {self.shape[axis]}"
+                f"index {item} is out of bounds for dimension {axis} with size {shape[axis]}"
             )
         axis += 1
 
@@ -190,6 +191,10 @@ def _plain_items(items: Any) -> list[Any]:
 
 
 def _getitem(self: Tensor, index: object) -> Tensor:
+    if type(index) is int:
+        shape, at = self._value.shape, index
+        if shape and -shape[0] <= at < shape[0]:
+            return view("Select", self, lambda x: index_value(x, at), lambda x: x[at, ...])
     index = plain_index(index)
     if _is_basic(index):
         index = _clean(index)
