@@ -28,6 +28,7 @@ from functrans.autograd.recording import (
     node_of,
     note_node,
     refuse_inference,
+    sizes_differ,
     unsaved_guard,
 )
 from functrans.autograd.residuals import (
@@ -41,6 +42,7 @@ from functrans.autograd.residuals import (
 )
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
+from functrans.core.boundary import cause
 from functrans.core.dispatch import Tracer, bind, owner, shape_of, tracing
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.quiet import quietly
@@ -284,15 +286,21 @@ def composite(label: str, function: Callable[..., Any], *operands: Any) -> Tenso
       *operands: tensors, arrays, numbers.
     """
     result: Tensor
-    if not modes.observers:
-        result = _composite(label, function, operands)
-        return result
-    ends = [observer(label, operands) for observer in modes.observers]
     try:
-        result = _composite(label, function, operands)
-    finally:
-        for end in reversed(ends):
-            end()
+        if not modes.observers:
+            result = _composite(label, function, operands)
+            return result
+        ends = [observer(label, operands) for observer in modes.observers]
+        try:
+            result = _composite(label, function, operands)
+        finally:
+            for end in reversed(ends):
+                end()
+    except ValueError as error:
+        clearer = sizes_differ(error, operands)
+        if clearer is None:
+            raise
+        raise clearer from cause(error)
     return result
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any
 
 from functrans.autograd.tensors import Tensor, called
@@ -92,7 +92,9 @@ def taken_over(
 
 def overridable(function: Any) -> Any:
     """A boundary whose arguments may take a call over; what is one already or none, as it is."""
-    if not isinstance(function, FunctionType) or shorten.__name__ in function.__code__.co_names:
+    if not isinstance(function, (FunctionType, MethodType)):
+        return function
+    if shorten.__name__ in function.__code__.co_names:
         return function
 
     @functools.wraps(function)
@@ -112,4 +114,8 @@ def install(methods: Mapping[str, Any]) -> None:
     """Give ``Tensor`` methods and properties."""
     for name, method in methods.items():
         method = called(method, name)
-        setattr(Tensor, name, method if name.startswith("_") else overridable(method))
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            method = overridable(method)
+            method.__module__ = Tensor.__module__
+            method.__qualname__ = f"Tensor.{name}"  # so that it pickles
+        setattr(Tensor, name, method)

@@ -28,7 +28,7 @@ from functrans.control.custom_rules import stop_gradient
 from functrans.core.annotations import ANOMALY_ORIGIN, Annotation
 from functrans.core.avals import PYTHON_SCALARS, is_differentiable_dtype
 from functrans.core.boundary import cause
-from functrans.core.dispatch import Trace, Tracer, bind, elementwise
+from functrans.core.dispatch import Trace, Tracer, bind, elementwise, shape_of
 from functrans.core.primitive import Primitive
 from functrans.core.quiet import begin_quiet, end_quiet, quietly
 from functrans.core.source import capture
@@ -584,8 +584,23 @@ def _clearer(primitive: Primitive, values: Any, params: Any, error: Exception) -
     """The error that says where and what."""
     clearer = explained(primitive, tuple(values), params, error) or error
     if type(clearer) is ShapeError:
-        return TensorShapeError(*clearer.args)
+        return sizes_differ(clearer, values) or TensorShapeError(*clearer.args)
     return clearer
+
+
+def sizes_differ(error: ValueError, operands: Sequence[Any]) -> TensorShapeError | None:
+    """The error of operands that do not broadcast, with PyTorch's words first; else ``None``."""
+    if "broadcast" in str(error):
+        shapes = [shape_of(x)[::-1] for x in operands if hasattr(x, "shape")]
+        for i, b in enumerate(shapes):
+            for a in shapes[:i]:
+                for axis, (m, n) in enumerate(zip(a, b, strict=False), 1):
+                    if m != n and 1 not in (m, n):
+                        return TensorShapeError(
+                            f"The size of tensor a ({m}) must match the size of tensor b ({n}) at "
+                            f"non-singleton dimension {max(len(a), len(b)) - axis}: {error}"
+                        )
+    return None
 
 
 def _observed(name: str, operands: Sequence[Any], call: Callable[..., Any], *args: object) -> Any:

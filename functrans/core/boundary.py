@@ -58,7 +58,8 @@ def guard(
       names: ``globals()`` of the module.
       public: its ``__all__``, if it re-exports; without it, what the module itself defines.
       homes: how modules begin that it re-exports from, if not with its own name. The functions
-        become boundaries there, too, so that they pickle by their name.
+        become boundaries there, too, so that they pickle by their name; those that are not there
+        pickle by their name here.
     """
     own = names["__name__"]
     for name in list(names if public is None else public):
@@ -71,6 +72,8 @@ def guard(
             there = vars(sys.modules[home])
             if there.get(qualname) is value:
                 there[qualname] = names[name]
+            elif there.get(qualname) is not names[name]:  # made for a table: its home is this one
+                names[name].__module__, names[name].__qualname__ = own, name
 
 
 def guarded(function: FunctionType) -> Callable[..., Any]:

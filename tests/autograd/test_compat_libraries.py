@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import pickle
 import warnings
+from types import FunctionType
 
 import numpy as np
 import pytest
@@ -286,3 +288,114 @@ def test_parameters_that_became_attributes():
     linear.weight, linear.bias = weight.detach() * 2, torch.ones(1)
     x = torch.ones(1, 2)
     np.testing.assert_allclose(linear(x), (x @ weight.mT * 2 + 1).detach(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, b: a + b,
+        lambda a, b: a.add_(b),
+        lambda a, b: a < b,
+        lambda a, b: torch.maximum(a, b),
+        lambda a, b: torch.where(a > 0, a, b),
+        lambda a, b: torch.xlogy(a, b),
+        lambda a, b: torch.addcmul(a, b, b),
+        lambda a, b: torch.isclose(a, b),
+        lambda a, b: torch.special.zeta(a, b),
+        lambda a, b: torch.distributions.Normal(a, a, validate_args=False).log_prob(b),
+    ],
+)
+@pytest.mark.parametrize("records", [False, True])
+def test_sizes_that_differ_are_told_in_torchs_words(call, records):
+    a, b = torch.ones(2), torch.ones(3, requires_grad=records)
+    with pytest.raises(
+        RuntimeError, match=r"The size of tensor [ab] \([23]\) must match the size "
+    ):
+        call(a, b)
+    assert a.tolist() == [1, 1]
+
+
+def test_functions_pickle_by_their_names():
+    for place in (
+        torch,
+        torch.Tensor,
+        torch.linalg,
+        torch.special,
+        torch.fft,
+        torch.nn.functional,
+        torch.nn.init,
+        torch.distributions,
+    ):
+        names = vars(place) if place is torch.Tensor else dir(place)
+        functions = [getattr(place, name) for name in names if not name.startswith("_")]
+        found = [f for f in functions if isinstance(f, FunctionType)]
+        assert found
+        for function in found:
+            assert pickle.loads(pickle.dumps(function)) is function, function
+
+
+# modules -----------------------------------------------------------------------------------------
+
+
+class _Bounds(torch.nn.Module):
+    """Loads itself, as constraints and priors of GPyTorch do."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("lower", torch.zeros(1))
+        self.seen = None
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, *lists):
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, False, *lists)
+        self.seen = self.lower.item()
+
+
+def test_modules_load_themselves():
+    module = torch.nn.Sequential(_Bounds(), torch.nn.Linear(1, 1))
+    state = module.state_dict()
+    state["0.lower"] = torch.full((1,), 3.0)
+    assert not module.load_state_dict(state).missing_keys
+    assert module[0].seen == 3
+    del state["0.lower"]
+    assert module.load_state_dict(state).missing_keys == []  # it says that it is not strict
+    state["1.bias"] = torch.ones(2)
+    with pytest.raises(RuntimeError, match=r"size mismatch for 1\.bias"):
+        module.load_state_dict(state)
+
+
+def test_hooks_before_loading_get_the_module_or_not():
+    module, calls = torch.nn.Linear(1, 1), []
+
+    def hook(*given):
+        calls.append(given)
+
+    module._register_load_state_dict_pre_hook(hook)
+    module._register_load_state_dict_pre_hook(hook, with_module=True)
+    module.load_state_dict(module.state_dict(), strict=False)
+    assert [len(given) for given in calls] == [7, 8]
+    assert calls[1][0] is module
+    assert calls[0][3] is True
+
+
+def test_conversions_of_modules_go_through_apply():
+    class Bounded(torch.nn.Linear):
+        def __init__(self):
+            super().__init__(2, 1)
+            self.bound = torch.ones(1)
+
+        def _apply(self, fn):
+            self.bound = fn(self.bound)
+            return super()._apply(fn)
+
+    module = torch.nn.Sequential(Bounded())
+    module[0].weight.grad = torch.ones(1, 2)
+    weight = module[0].weight
+    module.double()
+    assert module[0].bound.dtype is torch.float64
+    assert module[0].weight is weight
+    assert weight.dtype is weight.grad.dtype is torch.float64
+    module._apply(lambda x: x * 2)
+    assert weight.grad.tolist() == [[2.0, 2.0]]
+    weight.sum().backward()
+    assert weight.grad.tolist() == [[3.0, 3.0]]
+    assert torch.ones(2).to_dense().tolist() == [1, 1]

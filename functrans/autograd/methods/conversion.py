@@ -279,6 +279,11 @@ def is_nonzero(self: Tensor) -> bool:
     return bool(looked_at(self))
 
 
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+    """The tensor, which is dense; in a dtype, if one is given."""
+    return self if dtype is None else self.to(dtype)
+
+
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:  # torch's name
     """Write a Python function of each element.
 
@@ -325,6 +330,7 @@ METHODS: dict[str, Any] = {
     "is_signed": lambda self: self.dtype.kind not in "ub",
     "is_same_size": lambda self, other: self.shape == other.shape,
     "apply_": apply_,
+    "to_dense": to_dense,
     "__contains__": _contains,
     "device": property(lambda self: CPU),
     "layout": property(lambda self: STRIDED),

@@ -190,7 +190,7 @@ _NAMES: dict[str, dict[str, str]] = {
         "sparse": (
             "ccol_indices coalesce col_indices crow_indices dense_dim indices is_coalesced "
             "is_nested is_sparse_csr resize_as_sparse_ row_indices smm sparse_dim sparse_mask "
-            "sparse_resize_ sparse_resize_and_clear_ sspaddmm to_dense to_padded_tensor "
+            "sparse_resize_ sparse_resize_and_clear_ sspaddmm to_padded_tensor "
             "to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr "
             "values"
         ),
