@@ -150,9 +150,9 @@ class Elementwise:
 
     def __post_init__(self) -> None:
         has_some = any(partial is not None for partial in self.partials)
-        pairs = zip(self.partials, self.saves, strict=True)
-        reads = [bits | 1 << 31 if has_some and partial != 0 else 0 for partial, bits in pairs]
-        object.__setattr__(self, "reads", tuple(reads))
+        pairs = zip(self.saves, self.partials, strict=True)
+        reads = tuple([bits | 1 << 31 if has_some and p != 0 else 0 for bits, p in pairs])
+        object.__setattr__(self, "reads", reads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -128,31 +128,21 @@ def pull_elementwise(
         return _pull_where(ct, operands[0], shape, targets, size)
     results: list[Any] = []
     for partial, target in zip(family.partials, targets):  # noqa: B905  # same by construction
-        if target is None or partial is None:
-            results.append(None)
-            continue
-        if type(partial) is int:
-            if partial == 0:
-                results.append(None)
-                continue
-            if partial == 1:
-                pulled = ct
-            else:
-                pulled = Masked(-ct.value, ct.mask) if type(ct) is Masked else -ct
+        pulled: Any = None
+        if target is None or partial is None or (type(partial) is int and not partial):
+            pass
+        elif type(partial) is int and (partial > 0 or type(ct) is not Masked):
+            pulled = ct if partial > 0 else -ct
         elif type(ct) is Masked:
-            pulled = partial(ct.value, *operands, out)
+            pulled = -ct.value if type(partial) is int else partial(ct.value, *operands, out)
             if type(pulled) is not Zero:
                 pulled = Masked(where(ct.mask, pulled, 0), ct.mask)
         else:
             pulled = partial(ct, *operands, out)
-        if type(pulled) is Zero:
+        if pulled is None or type(pulled) is Zero:
             results.append(None)
             continue
-        if (
-            shape != target.shape
-            or type(pulled) is Masked
-            or (pulled.dtype is not target.dtype and pulled.dtype != target.dtype)
-        ):
+        if shape != target.shape or type(pulled) is Masked or pulled.dtype != target.dtype:
             pulled = _fit(pulled, shape, target, size)
         results.append(pulled)
     return results

@@ -434,7 +434,6 @@ def walk(
       visitor: meets annotations, and takes what arrives at inputs.
     """
     own: set[Node] = set()
-    special = () if visitor is None else visitor.special
     ct = have = value = None
     with replaying() as replay:
         replays = replay.is_on and visitor is None
@@ -446,7 +445,7 @@ def walk(
                 if primitive is None:
                     visitor.arrive(node, cts.pop(node, None))
                     continue
-                is_met = node.annotations or node in special
+                is_met = node.annotations or node in visitor.special
             elif primitive is None:
                 continue
             ct = cts.pop(node, None)
