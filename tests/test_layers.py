@@ -216,8 +216,10 @@ hooks jitted.held overrides profiler residuals
 saved_values
 nodes
 anomaly kinks recording
-custom_functions engine func_modules jitted.session jitted.steps on_values promotion
-api composites func_batches function_nodes jitted.closing methods.printing writes
+custom_functions func_modules jitted.session jitted.steps on_values promotion
+func_batches
+engine
+api composites function_nodes jitted.closing methods.printing writes
 forward_ad func function graph jitted.staged methods.rows programs views
 checkpoint checks legacy methods.arithmetic methods.fourier methods.indexing methods.shaping
 factories methods.blending methods.comparison methods.complex_numbers methods.joining

@@ -4,11 +4,13 @@ Here: ``run_backward``: which nodes run, in which order, with which hooks, and w
 Not here: the checks of arguments (``autograd.api``), the pullback of a node (``nodes``), traces of
 what failed (``autograd.anomaly``).
 
-Order. Nodes run latest first, a leaf as soon as the last contribution to it has come. For a node:
-hooks on its results' tensors, ``retain_grad`` (which sees what they made of the gradient), what
-``grad`` asked for, pre-hooks, the pullback, hooks. For a leaf: hooks on the tensor, pre-hooks,
-``.grad``, post-accumulate hooks, hooks. What a hook returns in place of a gradient counts from
-there on. A node that no gradient reaches runs its hooks with ``None``.
+Order. Nodes run latest first, a leaf as soon as the last contribution to it has come, and before
+all if nothing else reads it. For a node: what ``grad`` asked for, hooks on its results' tensors,
+``retain_grad`` (which sees what they made of the gradient), pre-hooks, the pullback, hooks; where
+nothing below a node was asked for, it does not run, and hands out what its hooks made. For a leaf:
+hooks on the tensor, pre-hooks, ``.grad``, post-accumulate hooks, hooks. What a hook returns in
+place of a gradient counts from there on. A node that no gradient reaches runs its hooks with
+``None``.
 
 Gradients between nodes are cotangents as ``passes`` has them, at times narrower than their value or
 masked; hooks and leaves see arrays of full shape. Gradients of complex values are conjugates of
@@ -27,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.anomaly import check_nan, explain
+from functrans.autograd.func_batches import vmap
 from functrans.autograd.hooks import changing
 from functrans.autograd.kinks import PIECEWISE_LINEAR, dependent
 from functrans.autograd.labels import edge_of, torch_type
@@ -39,7 +42,6 @@ from functrans.core.avals import Zero
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.quiet import quietly
 from functrans.core.values import Array
-from functrans.numpy.joining import stack
 from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import Node, ordered_nodes
 from functrans.passes.pullback import add, walk
@@ -113,15 +115,15 @@ class Pass:
                     self.captures.setdefault(node, []).append((index, position))
                 self.special = goals
         self.scheduled = set(order)
-        lone = {node for node in roots if node.primitive is None}  # leaves that nothing reads
+        lone = {
+            x for x in roots if x.primitive is None and x in self.scheduled
+        }  # nothing reads them
         if lone:
             lone.difference_update(*[node.parents for node in order])
         placed: set[Node] = set()
         found: list[Any] = []
         for node in order:
             if node.primitive is None:
-                if node in lone:
-                    found.append(node)
                 continue
             if node.takes_none:
                 self.special.add(node)
@@ -135,6 +137,7 @@ class Pass:
                     placed.add(parent)
                     found.append(parent)
             found.append(node)
+        found += [node for node in dict.fromkeys(reversed(roots)) if node in lone]
         return found
 
     # gradients and cotangents
@@ -213,9 +216,11 @@ class Pass:
         gradients = [
             None if c is None else self.gradient(c, r) for c, r in zip(cts, results, strict=True)
         ]
+        before = list(gradients)
         self._meet(node, gradients)
+        asked = gradients if node in self.stops else before
         for index, position in self.captures.get(node, ()):
-            self.captured[position] = gradients[index]
+            self.captured[position] = asked[index]
         if node in self.stops:
             return ()
         for hook in _met(node, When.BEFORE):
@@ -362,7 +367,7 @@ def run_backward(
     run.follows = any(gradient._follows for _, gradient in roots)
     order = run.schedule([node for node, _ in roots], wanted, accumulate)
     if size and any(map(_is_met, run.scheduled)):
-        return _one_by_one(roots, wanted or (), keeps, records, size, trace)
+        return _mapped(roots, wanted or (), keeps, records)
     before = modes.grad, running.backward, running.node
     modes.grad = records
     running.backward = run
@@ -372,6 +377,8 @@ def run_backward(
             if node in run.scheduled:
                 ct = run.cotangent(gradient)
                 quietly(add, cts, node, ct if node.shape is not None else [ct])
+            elif len(roots) == 1:  # hooks of the one result see its gradient in any case
+                run._meet(node, [gradient])
         quietly(walk, order, cts, run.pull, size, run)
     except Exception as error:
         explain(running.node, error)
@@ -381,27 +388,23 @@ def run_backward(
     return run.captured
 
 
-def _one_by_one(
-    roots: Sequence[tuple[Node, Any]],
-    wanted: Sequence[Node],
-    keeps: bool,
-    records: bool,
-    size: int,
-    trace: object,
+def _mapped(
+    roots: Sequence[tuple[Node, Any]], wanted: Sequence[Node], keeps: bool, records: bool
 ) -> list[Any]:
-    """A batch of gradients, one after the other: hooks see gradients without the batch axis."""
-    passes = [
-        run_backward(
-            [(node, gradients[i]) for node, gradients in roots],
-            wanted,
-            accumulate=False,
-            keeps=keeps or i < size - 1,
-            records=records,
-            trace=trace,
+    """A batch of gradients as one pass under ``vmap``: hooks see gradients of one example."""
+    has: list[bool] = []
+
+    def one(*gradients: Tensor) -> tuple[Any, ...]:
+        pairs = [(node, gradient) for (node, _), gradient in zip(roots, gradients, strict=True)]
+        trace = gradients[0]._trace
+        found = run_backward(
+            pairs, wanted, accumulate=False, keeps=keeps, records=records, trace=trace
         )
-        for i in range(size)
-    ]
-    return [None if found[0] is None else stack(found) for found in zip(*passes, strict=True)]
+        has[:] = [gradient is not None for gradient in found]
+        return tuple([gradient for gradient in found if gradient is not None])
+
+    found = iter(vmap(one)(*[gradient for _, gradient in roots]))
+    return [next(found) if is_there else None for is_there in has]
 
 
 def accumulate_grad(owner: Tensor, gradient: Tensor, records: bool) -> None:

@@ -23,7 +23,13 @@ import numpy as np
 
 from functrans.autograd.composites import AliasNode
 from functrans.autograd.nodes import COMPOSITE
-from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, node_of
+from functrans.autograd.recording import (
+    PERMANENT,
+    ImperativeTrace,
+    enter_session,
+    follow,
+    node_of,
+)
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, bind
@@ -357,7 +363,8 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
         tangent = cast(tangent, tensor.dtype)
     elif not _is_laid_out_like(tangent, tensor):
         tangent = _laid_out_like(tangent, tensor)
-    value = PushingTracer(current.pushing, _below(current, tensor), _below(current, tangent))
+    primal = _below(current, _alias(tensor))
+    value = PushingTracer(current.pushing, primal, _below(current, tangent))
     node: Any = node_of(tensor)
     if node is not None:
         node = _alias_of(tensor, node)
@@ -393,6 +400,16 @@ def _alias_of(tensor: Tensor, node: Any) -> AliasNode:
     )
     result.label = "View"
     return result
+
+
+def _alias(tensor: Tensor) -> Tensor:
+    """A view of a whole tensor, with hooks of its own; itself if it has no gradient."""
+    node = node_of(tensor)
+    if node is None or isinstance(tensor._value, Tracer):
+        return tensor
+    view = Tensor.of(tensor._value, _alias_of(tensor, node))
+    follow(view, tensor, lambda x: x, "View")
+    return view
 
 
 def _below(level: _Level, x: Tensor) -> Any:
@@ -438,9 +455,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"unpack_dual: expected a Tensor, got {type(tensor).__name__}")
     current = _check_level(level)
     if current is None or tensor._trace is not current.trace:
-        return UnpackedDualTensor(tensor, None)
+        return UnpackedDualTensor(tensor if current is None else _alias(tensor), None)
     tangent = _tangent_of(current, tensor)
-    primal = _as_tensor(_below(current, tensor), tensor)
+    primal = _alias(_as_tensor(_below(current, tensor), tensor))
     if tangent is None:
         return UnpackedDualTensor(primal, None)
     if tensor._dual is None and tensor._view is None:  # writes to the parts reach it from now on

@@ -229,7 +229,7 @@ def register_multi_grad_hook(
     threads or inside each other.
 
     Args:
-      tensors: they require gradients.
+      tensors: they require gradients; of others, ``"any"`` takes no notice.
       fn: called with a list of gradients, ``None`` for tensors that have none in this pass
         (``"all"``), or with the first gradient (``"any"``). It can not replace gradients.
       mode: ``"all"`` when the last gradient is there, ``"any"`` when the first one is.
@@ -239,7 +239,7 @@ def register_multi_grad_hook(
 
     Raises:
       ValueError: another mode.
-      RuntimeError: a tensor requires no gradient.
+      AssertionError: a tensor requires no gradient.
 
     Example:
       >>> from functrans.autograd import tensor
@@ -252,12 +252,14 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     tensors = tuple(tensors)
-    nodes = []
-    for tensor in tensors:
-        node = node_of(tensor)
-        if node is None:
-            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        nodes.append(node)
+    if mode == "any":
+        tensors = tuple([tensor for tensor in tensors if tensor.requires_grad])
+    nodes = [node_of(tensor) for tensor in tensors]
+    if None in nodes:
+        raise AssertionError(
+            f"Expected gradient function to be set, but tensor {nodes.index(None)} requires no "
+            "gradient"
+        )
     whole = _MultiGradHook(fn, len(nodes), mode == "all")
     handles = []
     for i, (tensor, node) in enumerate(zip(tensors, nodes, strict=True)):

@@ -180,8 +180,18 @@ def add_tensor_hook(
 ) -> RemovableHandle:
     """Add a hook to the node of a tensor; the program that is being traced says so, too."""
     handle = add_hook(node, kind, hook)
+    note = Annotation(kind, hook, 0, handle.id, weakref.ref(handle))
+    for primal in _primals(tensor):
+        carry(primal, note)
     say(tensor, Annotation(kind, hook))
     return handle
+
+
+def _primals(tensor: Tensor) -> list[Any]:
+    """Nodes of the primal of a dual tensor, through which its gradients may come alone."""
+    primal = getattr(tensor._value, "_value", None) if tensor._trace.keeps_account else None
+    node = primal._node if isinstance(primal, Tensor) else None
+    return [] if node is None else [node]
 
 
 def say(tensor: Tensor, note: object, is_result: bool = True) -> None:
@@ -213,6 +223,8 @@ def retain(node: Any, tensor: Tensor) -> None:
     _drop(node, [n for n in node.annotations if n.kind is RETAINED and n.result == result])
     note = Annotation(RETAINED, _Retained(tensor), result)
     annotate(node, note)
+    for primal in _primals(tensor):
+        carry(primal, note)
     say(tensor, note)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
 from functrans.autograd.tensors import Storage, Tensor
+from functrans.core.dispatch import Tracer
 from functrans.core.source import resolve
 from functrans.passes.nodes import OUTPUT, Node
 
@@ -180,13 +181,13 @@ def again(residual: Any, origin: object, guards: Sequence[Any], trace: object) -
       residual: a value, or what a pack hook made of it.
       origin: its place in the graph; without one it stays a value.
       guards: of the residuals, checked.
-      trace: see ``Tensor.of``.
+      trace: see ``Tensor.of``; an array is of a graph outside of all transforms.
     """
     packed = residual.tensor() if type(residual) is Packed else None
     value = residual if packed is None else packed._value
     if origin is None or not hasattr(value, "shape"):
         return value
-    tensor = Tensor.of(value, origin, trace)
+    tensor = Tensor.of(value, origin, trace if isinstance(value, Tracer) else None)
     if packed is not None:
         tensor._storage = packed._stored()
         return tensor

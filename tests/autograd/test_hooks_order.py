@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from functrans.autograd import backward, enable_grad, grad, no_grad, tensor
+from functrans.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from functrans.autograd.graph import get_gradient_edge, register_multi_grad_hook
 
 
@@ -204,14 +205,69 @@ def test_hooks_of_a_gradient_of_a_gradient_are_recorded() -> None:
     assert_array_equal(h.numpy(), [8, 12])
 
 
-def test_a_batch_of_gradients_is_shown_to_hooks_one_by_one() -> None:
+@pytest.mark.parametrize("order", ["ab", "ba", "ay", "ya"])
+def test_leaves_that_are_results_and_not_read_come_first(order: str) -> None:
+    log: list[str] = []
+    t = {name: leaf() for name in "abc"}
+    t["y"] = t["b"] * t["c"]
+    for name, x in t.items():
+        x.register_hook(lambda g, name=name: log.append(name))
+    backward([t[name] for name in order], [tensor([1.0, 1.0])] * 2)
+    assert log == [*(name for name in order if name != "y"), *("ybc" if "y" in order else "")]
+
+
+def test_the_only_result_shows_its_hooks_a_gradient_that_goes_nowhere() -> None:
+    x, unused = leaf(), leaf()
+    y = x * 2
+    seen: list[Any] = []
+    y.register_hook(seen.append)
+    y.grad_fn.register_prehook(lambda g: seen.append("node"))
+    x.register_hook(seen.append)
+    x.register_post_accumulate_grad_hook(lambda p: seen.append("leaf"))
+    seed = tensor([1.0, 3.0])
+    assert grad(y, unused, seed, retain_graph=True, allow_unused=True) == (None,)
+    x.backward(seed, inputs=[unused])
+    assert [g.tolist() for g in seen] == [[1, 3]] * 2
+    grad([y, x], unused, [seed, seed], allow_unused=True)
+    assert len(seen) == 2
+
+
+def test_what_grad_asks_for_on_the_way_to_other_inputs_is_as_it_came() -> None:
+    x = leaf()
+    y = x * 2
+    y.register_hook(lambda g: g * 10)
+    along = grad((y * y).sum(), [x, y], retain_graph=True)
+    assert [g.tolist() for g in along] == [[80, 160], [4, 8]]
+    (last,) = grad((y * y).sum(), y)
+    assert last.tolist() == [40, 80]
+
+
+def test_hooks_of_dual_tensors_see_gradients_of_their_primals() -> None:
+    x, w = leaf(), leaf()
+    seen: list[Any] = []
+    with dual_level():
+        dual = make_dual(x, w)
+        y = dual * dual
+        y.retain_grad()
+        handles = [dual.register_hook(lambda g: g * 3), y.register_hook(seen.append)]
+        primal, tangent = unpack_dual(y * 5)
+        (primal + tangent).sum().backward(retain_graph=True)
+        handles[0].remove()
+    assert [g.tolist() for g in seen] == [[5, 5]]
+    assert y.grad.tolist() == [5, 5]
+    assert x.grad.tolist() == [3 * (10 + 10), 3 * (20 + 20)]
+    primal.sum().backward()
+    assert x.grad.tolist() == [70, 140]
+
+
+def test_a_batch_of_gradients_is_shown_to_hooks_once_and_as_one_example() -> None:
     x = leaf()
     y = x * x
     shapes: list[Any] = []
     y.register_hook(lambda g: shapes.append(g.shape) or g * g.sum())
     (jacobian,) = grad(y, x, tensor(np.diag([1.0, 3.0])), is_grads_batched=True)
     assert_array_equal(jacobian.numpy(), [[2, 0], [0, 36]])
-    assert shapes == [(2,), (2,)]
+    assert shapes == [(2,)]
 
 
 # several tensors ---------------------------------------------------------------------------------

@@ -106,6 +106,37 @@ def test_batches_of_gradients_are_those_of_each(name: str) -> None:
         assert_allclose(found, one.numpy(), 1e-10, 1e-12)
 
 
+def mapped(out: Tensor, x: Tensor, cts: Tensor) -> Tensor:
+    return ft.func.vmap(lambda ct: grad(out, x, ct, create_graph=True)[0])(cts)  # type: ignore[no-any-return]
+
+
+def hooked(out: Tensor, x: Tensor, cts: Tensor) -> Tensor:
+    out.register_hook(lambda ct: ct * 1)
+    return grad(out, x, cts, create_graph=True, is_grads_batched=True)[0]  # type: ignore[no-any-return]
+
+
+def one_by_one(out: Tensor, x: Tensor, cts: Tensor) -> list[Tensor]:
+    return [grad(out, x, ct, create_graph=True)[0] for ct in cts]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("together", [mapped, hooked])
+def test_batches_of_gradients_that_are_recorded_have_the_gradients_of_each(
+    name: str, together: Callable[..., Any]
+) -> None:
+    x = tensor(X, requires_grad=True)
+    cts = tensor(np.random.default_rng(1).normal(size=(2, *FUNCTIONS[name](x).shape)))
+    found = []
+    for rows in (
+        together,
+        lambda out, x, cts: [grad(out, x, c, create_graph=True)[0] for c in cts],
+    ):
+        first, second = rows(FUNCTIONS[name](x), x, cts)
+        total = (first * first * 0.5 + second.sin()).sum() + 0 * x.sum()
+        found.append(grad(total, x)[0].numpy())
+    assert_allclose(*found, 1e-9, 1e-10)
+
+
 def gradient(function: Callable[[Any], Any], at: Any) -> list[float]:
     x = tensor(at, requires_grad=True)
     with np.errstate(all="ignore"):
