@@ -26,7 +26,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, node_of
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import Tensor, View
 from functrans.control.custom_rules import _UserPullback, _UserVjpCall, custom_jvp, custom_vjp
 from functrans.core.arguments import tangent_dtype
 from functrans.core.avals import is_differentiable_dtype
@@ -150,12 +150,17 @@ def backward_on_traced(
 # calls -------------------------------------------------------------------------------------------
 
 
-def _views(out: Tensor, inputs: Sequence[Any]) -> bool:
-    """Whether a result is a view of an argument, or of what that views."""
-    if out._view is None:
-        return False
-    bases = [x if x._view is None else x._view.base for x in inputs if isinstance(x, Tensor)]
-    return any(out._view.base is base for base in bases)
+def _viewed(out: Tensor, inputs: Sequence[Any]) -> int | None:
+    """The argument that a result is, or that it is a view of, or of what that views."""
+    base = None if out._view is None else out._view.base
+    for i, x in enumerate(inputs):
+        if x is out or (base is not None and isinstance(x, Tensor) and _base(x) is base):
+            return i
+    return None
+
+
+def _base(x: Tensor) -> Any:
+    return x if x._view is None else x._view.base
 
 
 class _Layout:
@@ -170,7 +175,7 @@ class _Layout:
       tensors: likewise attributes of the context that are tensors, by name.
       attributes: the other attributes.
       dirty: pairs of tensor argument and result that are the same tensor.
-      views: results that are arguments, or views of them.
+      views: pairs of tensor argument and result that is a view of it, or the same.
       constant: results without derivative.
     """
 
@@ -195,9 +200,9 @@ class _Layout:
         self.constant = [id(out) in constant for out in own]
         numbers = {id(x): i for i, x in enumerate(inputs)}
         self.views = [
-            i
+            (k, i)
             for i, out in enumerate(own)
-            if id(out) not in written and (id(out) in numbers or _views(out, inputs))
+            if id(out) not in written and (k := _viewed(out, inputs)) is not None
         ]
         self.dirty = [
             (numbers[id(out)], i)
@@ -532,7 +537,7 @@ class _Traced:
                     f"{self.cls.__name__}"
                 )
         bases = [x if x._view is None else x._view.root for x in given if x is not None]
-        for j in layout.views:
+        for _, j in layout.views:
             how = dots[j]._view if isinstance(dots[j], Tensor) else None
             if isinstance(dots[j], Tensor) and (
                 how is None or all(how.root is not x for x in bases)
@@ -640,6 +645,13 @@ class _Traced:
                 node = out._node
                 main = node if node.shape is None or not node.params.get("index", -1) >= 0 else None
                 (main or node.parents[0]).label = self.name
+        for i, j in layout.views:
+            target, out = args[self.positions[i]], results[j]
+            if isinstance(target, Tensor) and isinstance(out, Tensor):  # its memory is its own here
+                storage = out._storage = target._stored()
+                storage.note_view(out)
+                out._view = View(_base(target), (), storage, self.cls.__name__)
+                out._view.is_custom = True
         for i, j in layout.dirty:
             target = args[self.positions[i]]
             if isinstance(target, Tensor) and (

@@ -366,7 +366,7 @@ def run_backward(
     run = Pass(records, keeps, size, trace)
     run.follows = any(gradient._follows for _, gradient in roots)
     order = run.schedule([node for node, _ in roots], wanted, accumulate)
-    if size and any(map(_is_met, run.scheduled)):
+    if size and any(map(_is_met, run.scheduled.union(edge_of(node)[0] for node, _ in roots))):
         return _mapped(roots, wanted or (), keeps, records)
     before = modes.grad, running.backward, running.node
     modes.grad = records
@@ -378,7 +378,8 @@ def run_backward(
                 ct = run.cotangent(gradient)
                 quietly(add, cts, node, ct if node.shape is not None else [ct])
             elif len(roots) == 1:  # hooks of the one result see its gradient in any case
-                run._meet(node, [gradient])
+                made_by, index = edge_of(node)
+                run._meet(made_by, [None] * index + [gradient])
         quietly(walk, order, cts, run.pull, size, run)
     except Exception as error:
         explain(running.node, error)

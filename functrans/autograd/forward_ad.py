@@ -17,6 +17,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -370,6 +371,7 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
         node = _alias_of(tensor, node)
     dual = current.trace.tensor(value, node)
     dual._dual = (tensor, tangent)
+    dual._storage = tensor._stored()  # views of the one are renewed after writes to the other
     dual._follows = tensor._follows
     return dual
 
@@ -408,6 +410,7 @@ def _alias(tensor: Tensor) -> Tensor:
     if node is None or isinstance(tensor._value, Tracer):
         return tensor
     view = Tensor.of(tensor._value, _alias_of(tensor, node))
+    view._follows = tensor._follows
     follow(view, tensor, lambda x: x, "View")
     return view
 
@@ -456,6 +459,11 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     current = _check_level(level)
     if current is None or tensor._trace is not current.trace:
         return UnpackedDualTensor(tensor if current is None else _alias(tensor), None)
+    how = tensor._view
+    if how is not None and how.steps and how.detach is None and how.base._dual is not None:
+        whole = unpack_dual(how.base)
+        if whole.tangent is not None and not (how.is_conj or how.is_copied):
+            return UnpackedDualTensor(*[reduce(lambda x, f: f(x), how.steps, x) for x in whole])
     tangent = _tangent_of(current, tensor)
     primal = _alias(_as_tensor(_below(current, tensor), tensor))
     if tangent is None:
@@ -463,7 +471,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if tensor._dual is None and tensor._view is None:  # writes to the parts reach it from now on
         twin = _as_tensor(_below(current, tensor), tensor)
         tensor._dual = (twin, _as_tensor(tangent, tensor))
-        twin._storage = primal._storage = tensor._stored()
+        twin._storage = tensor._stored()
+    if tensor._view is None:
+        primal._storage = tensor._stored()
     if tensor._dual is not None and tensor._dual[1].dtype == tensor.dtype:
         return UnpackedDualTensor(primal, tensor._dual[1])
     return UnpackedDualTensor(primal, _as_tensor(tangent, tensor))

@@ -472,8 +472,10 @@ class _Results:
             out._stored().bump(self.cls.__name__, self.line)
             if self.is_recorded:
                 self._rebase(out, own)
-            return out
-        if id(out) in self.inputs:
+                return out
+            if node_of(out) is None:
+                return out
+        if is_dirty or id(out) in self.inputs:
             out = _same_memory(out, self.cls.__name__)
         elif out._view is not None and own is not None:
             how = out._view

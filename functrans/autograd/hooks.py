@@ -189,7 +189,8 @@ def add_tensor_hook(
 
 def _primals(tensor: Tensor) -> list[Any]:
     """Nodes of the primal of a dual tensor, through which its gradients may come alone."""
-    primal = getattr(tensor._value, "_value", None) if tensor._trace.keeps_account else None
+    trace: Any = tensor._trace
+    primal = getattr(tensor._value, "_value", None) if trace.keeps_account else None
     node = primal._node if isinstance(primal, Tensor) else None
     return [] if node is None else [node]
 

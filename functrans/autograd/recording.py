@@ -468,12 +468,12 @@ def follow(
     if how is not None:
         made.is_unrecorded |= how.is_unrecorded
         made.is_inferred |= how.is_inferred
+        made.is_multiple |= how.is_multiple
+        made.is_custom = how.is_custom
     if isinstance(x._value, Tracer):  # writes to it are written to its base, functionally
         made.is_conj = is_copied != (how is not None and how.is_conj)
         return
     if how is not None:
-        made.is_multiple |= how.is_multiple
-        made.is_custom = how.is_custom
         made.copy_from(how)
     if is_copied:
         made.is_conj = not made.is_conj
@@ -654,7 +654,7 @@ def renew(view: Tensor) -> None:
             raise RuntimeError(how.of_both_modes("its base or another view of its base has been"))
         if not isinstance(view._value, Tracer):
             return
-    if how.is_custom and node is not None:
+    if how.is_custom and (node is not None or isinstance(view._value, Tracer)):
         raise RuntimeError(
             f"Output 0 of {how.creator} is a view and its base or another view of its base has "
             f"been modified inplace. {IN_CUSTOM_FUNCTION}"

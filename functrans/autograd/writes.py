@@ -176,15 +176,12 @@ class Overwritten(GraphNode):
 # writes ------------------------------------------------------------------------------------------
 
 
-def _index_of(x: Tensor) -> int:
-    return edge_of(x._node)[1]
-
-
-def check_view(x: Tensor) -> None:
+def check_view(x: Tensor, written: object = None) -> None:
     """Refuse to write to a view whose place in the graph would be lost.
 
     Args:
       x: a view.
+      written: the node of what is written, if it has one.
 
     Raises:
       RuntimeError: it was made while nothing was recorded, by a ``Function``, or by a call that
@@ -193,16 +190,17 @@ def check_view(x: Tensor) -> None:
     how, node = x._view, x._node
     assert how is not None
     base = how.base._node
-    if how.is_unrecorded and base is not None:
+    if how.is_unrecorded and (base is not None or written is not None):
         raise RuntimeError(how.of_both_modes("is being"))
-    if how.is_custom and node is not None:
+    if how.is_custom and (node is not None or isinstance(x._value, Tracer)):
         raise RuntimeError(
             f"Output 0 of {how.creator} is a view and is being modified inplace. "
             f"{IN_CUSTOM_FUNCTION}"
         )
-    if how.is_multiple and (base is not None or node is not None):
+    if how.is_multiple and (base is not None or node is not None or written is not None):
+        index = 0 if node is None else edge_of(node)[1]
         raise RuntimeError(
-            f"Output {_index_of(x)} of {how.creator} is a view and is being modified "
+            f"Output {index} of {how.creator} is a view and is being modified "
             "inplace. This view is the output of a function that returns multiple views. "
             "Such functions do not allow the output views to be modified inplace. You "
             "should replace the inplace operation by an out-of-place one."
@@ -231,7 +229,8 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         if x._view is not None and x._view.detach is None:
             check_view(x)
             base = x._view.base._node
-            if any(own is not None and own.primitive is None for own in (base, node)):
+            is_of_leaf = base is None and node is not None  # which is itself a view
+            if is_of_leaf or (base is not None and base.primitive is None):
                 raise RuntimeError(
                     "a view of a leaf Variable that requires grad is being used in an in-place "
                     "operation."
@@ -305,6 +304,8 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     if fresh.dtype != old.dtype:
         new = to_dtype(new, old.dtype)
     written = node_of(new)  # before the write: it may be a view of the same memory
+    if written is not None and x._view is not None and x._view.detach is None and modes.grad:
+        check_view(x, written)
     if modes.mutation is not None:
         modes.mutation.before_write(x._stored())
     if isinstance(memory, Tracer) or isinstance(new._value, Tracer):

@@ -263,6 +263,37 @@ def test_a_view_made_under_no_grad_cannot_be_written_to_outside() -> None:
             v *= 2
 
 
+def test_a_view_made_under_no_grad_takes_nothing_that_is_recorded() -> None:
+    x, plain = leaf(), tensor([1.0, 2.0])
+    with no_grad():
+        v = plain[:1]
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        v *= x[:1]
+    assert plain.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("write", [lambda v, x: v.mul_(x[0]), lambda v, x: v.view(1).add_(x[:1])])
+def test_one_of_several_views_takes_nothing_that_is_recorded(write: Any) -> None:
+    x, plain = leaf(), tensor([1.0, 2.0])
+    a, b = plain.unbind()
+    with pytest.raises(RuntimeError, match="output of a function that returns multiple views"):
+        write(a, x)
+    b.mul_(3)
+    assert plain.tolist() == [1, 6]
+
+
+@pytest.mark.parametrize("part", [lambda v: v, lambda v: v[1:], lambda v: v.view(2, 1)[0]])
+def test_a_leaf_that_is_a_view_cannot_be_written_to(part: Any) -> None:
+    plain = tensor([1.0, 2.0])
+    v = plain[:].requires_grad_()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        part(v).mul_(2)
+    with no_grad():
+        part(v).mul_(2)
+    (v * v).sum().backward()
+    assert_array_equal(v.grad.numpy(), 2 * v.detach().numpy())
+
+
 def test_one_of_several_views_cannot_be_written_to() -> None:
     _, b = (leaf() * 1).unbind()
     with pytest.raises(RuntimeError, match="Output 1 of Unbind is a view and is being modified"):

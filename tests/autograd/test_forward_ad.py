@@ -393,3 +393,48 @@ def test_results_are_not_written_to_with_their_operands(name: str, is_made_insid
         dual.sin_()
         for now, then in zip(fw.unpack_dual(result), before, strict=True):
             assert_allclose(now.detach().numpy(), then.numpy())
+
+
+@pytest.mark.parametrize(
+    "name", ["sin_", "cos_", "exp_", "square_", "sigmoid_", "tanh_", "reciprocal_", "pow_", "atan_"]
+)
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x[1:]])
+def test_reverse_mode_goes_through_writes_to_dual_tensors(name: str, part: Any) -> None:
+    def slope(write: Any) -> Any:
+        x = tensor([0.4, 1.3], requires_grad=True)
+        w = tensor([0.7, -0.2], requires_grad=True)
+        with fw.dual_level():
+            dual = fw.make_dual(x * 2, w * 3)
+            primal, tangent = fw.unpack_dual(write(dual))
+            (primal * tangent).sum().backward()
+        return [x.grad.numpy(), w.grad.numpy()]
+
+    args = (3,) if name == "pow_" else ()
+
+    def in_place(dual: Any) -> Any:
+        getattr(part(dual), name)(*args)
+        return dual
+
+    def as_new(dual: Any) -> Any:
+        new = getattr(part(dual), name[:-1])(*args)
+        return new if new.shape == dual.shape else torch.cat([dual[:1], new])
+
+    for found, expected in zip(slope(in_place), slope(as_new), strict=True):
+        assert_allclose(found, expected, 1e-12)
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_writes_to_the_parts_reach_the_dual_tensor_and_its_views(requires_grad: bool) -> None:
+    leaf = tensor([1.0, 2.0], requires_grad=requires_grad)
+    given = leaf * 1
+    with fw.dual_level():
+        dual = fw.make_dual(given, given * 0.5)
+        view = dual[:1]
+        for write in (given, fw.unpack_dual(dual).primal):
+            write[0] += 3
+        fw.unpack_dual(view).primal.add_(1)
+        fw.unpack_dual(view).tangent.mul_(4)
+        for x in (dual, view):
+            primal, tangent = fw.unpack_dual(x)
+            assert primal[0].item() == 8
+            assert tangent[0].item() == 2

@@ -430,3 +430,74 @@ def test_an_argument_that_is_returned_keeps_its_namespace() -> None:
         forward = staticmethod(lambda ctx, x: x)
 
     assert repr(Same.apply(X).dtype) == repr(X.dtype)
+
+
+def test_results_in_memory_of_arguments_are_outside_of_the_graph_under_no_grad() -> None:
+    class Doubled(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1
+    with torch.no_grad():
+        z = Doubled.apply(y)
+    assert z is not y
+    assert not z.requires_grad
+    assert z._version == y._version == 2
+    (y * z).sum().backward()
+    assert x.grad.tolist() == [2, 4]
+
+
+class Negated(Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x.view_as(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return -g
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        return t.view_as(t)
+
+
+def _in_a_dual_level(f: Callable[[Any], Any]) -> Any:
+    with forward_ad.dual_level():
+        return f(forward_ad.make_dual(X.clone(), ONES))
+
+
+LEVELS: dict[str, Callable[[Callable[[Any], Any]], Any]] = {
+    "grad": lambda f: func.grad(lambda x: f(x * 1).sum())(X),
+    "jvp": lambda f: func.jvp(f, (X.clone(),), (ONES,)),
+    "vmap": lambda f: func.vmap(f)(torch.stack([X, X])),
+    "dual": _in_a_dual_level,
+}
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_result_that_is_a_view_and_its_argument_are_not_written_to_in_levels(level: str) -> None:
+    def of_result(x: Any) -> Any:
+        return Negated.apply(x).mul_(2)
+
+    def of_argument(x: Any) -> Any:
+        y = Negated.apply(x)
+        x.mul_(2)
+        return y
+
+    for f in (of_result, of_argument):
+        with pytest.raises(RuntimeError, match="created inside a custom Function"):
+            LEVELS[level](f)
+    LEVELS[level](lambda x: Negated.apply(x) * 2)

@@ -134,7 +134,7 @@ def test_batches_of_gradients_that_are_recorded_have_the_gradients_of_each(
         first, second = rows(FUNCTIONS[name](x), x, cts)
         total = (first * first * 0.5 + second.sin()).sum() + 0 * x.sum()
         found.append(grad(total, x)[0].numpy())
-    assert_allclose(*found, 1e-9, 1e-10)
+    assert_allclose(found[0], found[1], 1e-9, 1e-10)
 
 
 def gradient(function: Callable[[Any], Any], at: Any) -> list[float]:

@@ -38,7 +38,7 @@ from functrans.autograd.random import Generator, different_levels, stream
 from functrans.autograd.recording import enter_session, innermost, node_of
 from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor, called
-from functrans.autograd.writes import check_result, check_write, write
+from functrans.autograd.writes import check_result, check_write, root_of, write
 from functrans.control.callbacks import io_callback
 from functrans.core.boundary import shorten, warn
 from functrans.core.dispatch import Tracer, bind
@@ -432,8 +432,13 @@ def overwrite(name: str, x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tens
     """
     check_write(x)
     before_write, modes.overwritten = modes.overwritten, x._stored() if modes.packers else None
+    operand = x
+    trace: Any = x._trace
+    if trace.keeps_account and root_of(x)._dual is not None:  # both its parts are written to
+        operand = Tensor.of(bind(copy_p, x._memory())[0], node_of(x), trace)
+        operand._follows = x._follows
     try:
-        new = compute(x)
+        new = compute(operand)
     finally:
         modes.overwritten = before_write
     if new is x:
