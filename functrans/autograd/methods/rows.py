@@ -13,11 +13,13 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import FunctionType
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -97,6 +99,25 @@ def documented(function: Callable[..., Any], name: str, text: str | None) -> Cal
     function.__name__ = function.__qualname__ = name
     function.__doc__ = text
     return function
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def form(function: F, name: str, text: str, **static: object) -> F:
+    """A form of a function: with other values of its private keywords, which it does not show.
+
+    It is a function of its own, so that it costs no further call.
+    """
+    plain: Any = function
+    made: Any = FunctionType(plain.__code__, plain.__globals__, name, plain.__defaults__)
+    made.__kwdefaults__ = {**plain.__kwdefaults__, **static}
+    whole = inspect.signature(plain)
+    shown = [p for n, p in whole.parameters.items() if n not in plain.__kwdefaults__ or n[0] != "_"]
+    made.__signature__ = whole.replace(parameters=shown)
+    made.__module__, made.__annotations__ = plain.__module__, plain.__annotations__
+    own: Any = documented(made, name, text)
+    return own
 
 
 _NUMPY_NAMES = (("axis", "dim"), ("keepdims", "keepdim"))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.rows import form
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
@@ -27,8 +28,10 @@ from functrans.primitives.indexing import gather
 from functrans.primitives.slicing import BasicIndex, slice_index
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "conv1d", "conv2d",
-    "conv3d", "conv_transpose1d", "conv_transpose2d", "max_pool1d", "max_pool2d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d",
+    "avg_pool3d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+    "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices",
 ]  # fmt: skip
 
 # convolutions ------------------------------------------------------------------------------------
@@ -112,18 +115,12 @@ def _pads(
     return tuple((p, p) for p in per_axis(padding, len(window)))
 
 
-def _convolved(
-    n: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: int | Sequence[int],
-    padding: int | str | Sequence[int],
-    dilation: int | Sequence[int],
-    groups: int,
-) -> Tensor:
-    name = f"conv{n}d"
-    x, was_added = _batched(name, input, n)
+def _direct(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1,
+    padding: int | str | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *,
+    _rank: int = 1,
+) -> Tensor:  # fmt: skip
+    x, was_added = _batched(f"conv{_rank}d", input, _rank)
     if x.shape[1] != weight.shape[1] * groups:
         raise RuntimeError(
             f"Given groups={groups}, weight of size {list(weight.shape)}, expected "
@@ -135,7 +132,7 @@ def _convolved(
             f"Input type ({short_dtype(x.dtype)}) and weight type ({short_dtype(weight.dtype)}) "
             "should be the same"
         )
-    stride, dilation = per_axis(stride, n), per_axis(dilation, n)
+    stride, dilation = per_axis(stride, _rank), per_axis(dilation, _rank)
     window = weight.shape[2:]
     pads = _pads(padding, window, dilation, stride)
     for extent, k, d, (low, high) in zip(x.shape[2:], window, dilation, pads, strict=True):
@@ -150,10 +147,9 @@ def _convolved(
     return _unbatched(out, was_added)
 
 
-def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
+conv1d = form(
+    _direct,
+    "conv1d",
     """Correlate ``[n, c, l]`` with kernels ``[out, c / groups, k]``.
 
     Args:
@@ -167,42 +163,23 @@ def conv1d(
 
     Raises:
       RuntimeError: shapes or dtypes do not fit.
-    """
-    return _convolved(1, input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    dilation: Any = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """Correlate ``[n, c, h, w]`` with kernels ``[out, c / groups, kh, kw]``; see ``conv1d``."""
-    return _convolved(2, input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | str | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Correlate in three spatial axes; see ``conv1d``."""
-    return _convolved(3, input, weight, bias, stride, padding, dilation, groups)
+    """,
+)
+conv2d = form(
+    _direct,
+    "conv2d",
+    "Correlate ``[n, c, h, w]`` with kernels ``[out, c / groups, kh, kw]``; see ``conv1d``.",
+    _rank=2,
+)
+conv3d = form(_direct, "conv3d", "Correlate in three spatial axes; see ``conv1d``.", _rank=3)
 
 
 def _transposed(
-    n: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: int | Sequence[int],
-    padding: int | str | Sequence[int],
-    output_padding: int | Sequence[int],
-    groups: int,
-    dilation: int | Sequence[int],
-) -> Tensor:
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1,
+    dilation: int | Sequence[int] = 1, *, _rank: int = 1,
+) -> Tensor:  # fmt: skip
+    n = _rank
     x, was_added = _batched(f"conv_transpose{n}d", input, n)
     if x.shape[1] != weight.shape[0]:
         raise RuntimeError(
@@ -225,26 +202,10 @@ def _transposed(
     return _unbatched(out, was_added)
 
 
-def conv_transpose1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
-) -> Tensor:  # fmt: skip
-    """The transpose of ``conv1d`` in its input; kernels ``[c, out / groups, k]``."""
-    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def conv_transpose2d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | str | Sequence[int] = 0,
-    output_padding: int | Sequence[int] = 0,
-    groups: int = 1,
-    dilation: int | Sequence[int] = 1,
-) -> Tensor:
-    """The transpose of ``conv2d`` in its input; kernels ``[c, out / groups, kh, kw]``."""
-    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+_OF_CONV = "The transpose of ``conv{0}d`` in its input; kernels ``[c, out / groups, {1}]``."
+conv_transpose1d = form(_transposed, "conv_transpose1d", _OF_CONV.format(1, "k"))
+conv_transpose2d = form(_transposed, "conv_transpose2d", _OF_CONV.format(2, "kh, kw"), _rank=2)
+conv_transpose3d = form(_transposed, "conv_transpose3d", _OF_CONV.format(3, "kd, kh, kw"), _rank=3)
 
 
 # pooling -----------------------------------------------------------------------------------------
@@ -416,31 +377,20 @@ def _pool_arguments(
 
 
 def _max_pooled(
-    n: int,
-    input: Any,
-    window: object,
-    stride: Any,
-    padding: int | str | Sequence[int],
-    dilation: int | Sequence[int],
-    ceil_mode: bool,
-    return_indices: bool,
-) -> Any:
-    window, stride, pads, dilation = _pool_arguments(
-        f"max_pool{n}d", input, n, window, stride, padding, dilation, ceil_mode
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0, dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+    return_indices: bool = False, *, _rank: int = 1, _has_places: bool = False,
+) -> Any:  # fmt: skip
+    window, strides, pads, dilations = _pool_arguments(
+        f"max_pool{_rank}d", input, _rank, kernel_size, stride, padding, dilation, ceil_mode
     )
-    out, places = _MAX_POOL(input, window=window, stride=stride, pads=pads, dilation=dilation)
-    return (out, places) if return_indices else out
+    out, places = _MAX_POOL(input, window=window, stride=strides, pads=pads, dilation=dilations)
+    return (out, places) if return_indices or _has_places else out
 
 
-def max_pool1d(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | str | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
+max_pool1d = form(
+    _max_pooled,
+    "max_pool1d",
     """The largest element of windows of ``[n, c, l]``; of equal ones the first gets the gradient.
 
     Args:
@@ -454,44 +404,37 @@ def max_pool1d(
 
     Raises:
       RuntimeError: the windows do not fit.
-    """
-    return _max_pooled(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-
-def max_pool2d(
-    input: Tensor,
-    kernel_size: Any,
-    stride: int | Sequence[int] | None = None,
-    padding: Any = 0,
-    dilation: Any = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> tuple[Tensor, ...]:
-    """The largest element of windows of ``[n, c, h, w]``; see ``max_pool1d``."""
-    return _max_pooled(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    """,
+)
+_LARGEST = "The largest element of windows of ``[n, c, {}]``; see ``max_pool1d``."
+max_pool2d = form(_max_pooled, "max_pool2d", _LARGEST.format("h, w"), _rank=2)
+max_pool3d = form(_max_pooled, "max_pool3d", _LARGEST.format("d, h, w"), _rank=3)
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = (
+    form(
+        _max_pooled, f"max_pool{n}d_with_indices", f"``max_pool{n}d`` with the places.",
+        _rank=n, _has_places=True,
+    )
+    for n in (1, 2, 3)
+)  # fmt: skip
 
 
 def _avg_pooled(
-    n: int,
-    input: Any,
-    window: Any,
-    stride: Any,
-    padding: int | str | Sequence[int],
-    ceil_mode: bool,
-    include_pad: bool,
-    divisor: int | None,
-) -> Tensor:
-    window, stride, pads, _ = _pool_arguments(
-        f"avg_pool{n}d", input, n, window, stride, padding, 1, ceil_mode
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None,
+    padding: int | Sequence[int] = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+    divisor_override: int | None = None, *, _rank: int = 1,
+) -> Tensor:  # fmt: skip
+    window, strides, pads, _ = _pool_arguments(
+        f"avg_pool{_rank}d", input, _rank, kernel_size, stride, padding, 1, ceil_mode
     )
+    divisor = divisor_override
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     is_even = not any(low or high for low, high in pads)
-    if divisor is None and (is_even or (include_pad and not ceil_mode)):
+    if divisor is None and (is_even or (count_include_pad and not ceil_mode)):
         divisor = math.prod(window)
-    counted = tuple(low if include_pad else 0 for low, _ in pads)
+    counted = tuple(low if count_include_pad else 0 for low, _ in pads)
     return _AVG_POOL(
-        input, window=window, stride=stride, pads=pads, divisor=divisor, counted=counted
+        input, window=window, stride=strides, pads=pads, divisor=divisor, counted=counted
     )
 
 
@@ -516,22 +459,12 @@ def avg_pool1d(
     Raises:
       RuntimeError: the windows do not fit.
     """
-    return _avg_pooled(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _avg_pooled(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-def avg_pool2d(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | str | Sequence[int] = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """Means of windows of ``[n, c, h, w]``; see ``avg_pool1d``."""
-    return _avg_pooled(
-        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
+_MEANS = "Means of windows of ``[n, c, {}]``; see ``avg_pool1d``."
+avg_pool2d = form(_avg_pooled, "avg_pool2d", _MEANS.format("h, w"), _rank=2)
+avg_pool3d = form(_avg_pooled, "avg_pool3d", _MEANS.format("d, h, w"), _rank=3)
 
 
 def _adaptive_avg(x: Any, *, sizes: tuple[int, ...]) -> Any:
@@ -557,11 +490,16 @@ def _adaptive_sizes(x: Tensor, output_size: int | Sequence[int], n: int) -> tupl
     return tuple(x.shape[i - n] if size is None else int(size) for i, size in enumerate(given))
 
 
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of as many windows as asked for, of ``[n, c, l]``."""
-    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 1))
+def _adaptive_mean(input: Tensor, output_size: int | Sequence[int], *, _rank: int = 1) -> Tensor:
+    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, _rank))
 
 
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of as many windows as asked for, of ``[n, c, h, w]``."""
-    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 2))
+SPACES = ("l", "h, w", "d, h, w")
+"""The spatial axes of one, two and three dimensions."""
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (
+    form(
+        _adaptive_mean, f"adaptive_avg_pool{n}d",
+        f"Means of as many windows as asked for, of ``[n, c, {space}]``.", _rank=n,
+    )
+    for n, space in enumerate(SPACES, 1)
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Pooling beyond the usual: in three axes, adaptive, by a norm, and back.
+"""Pooling beyond the usual: adaptive, by a norm, and back.
 
 Here: the functional forms. Not here: the usual ones and convolutions (``nn.convolutions``), the
 classes (``nn.pooling_modules``).
@@ -14,17 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.rows import form
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.nn.convolutions import (
-    _ADAPTIVE_AVG,
+    SPACES,
     _adaptive_sizes,
-    _avg_pooled,
-    _max_pooled,
-    _transposed,
     avg_pool1d,
     avg_pool2d,
+    avg_pool3d,
     flattened,
     largest,
     per_axis,
@@ -38,99 +37,11 @@ from functrans.primitives.indexing import scatter
 from functrans.primitives.slicing import BasicIndex, slice_index
 
 __all__ = [
-    "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices",
-    "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d",
-    "adaptive_max_pool3d_with_indices", "avg_pool3d", "conv_transpose3d", "local_response_norm",
-    "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d_with_indices", "max_pool2d_with_indices",
-    "max_pool3d", "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+    "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d",
+    "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices",
+    "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_unpool1d", "max_unpool2d",
+    "max_unpool3d",
 ]  # fmt: skip
-
-
-def conv_transpose3d(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: int | Sequence[int] = 1,
-    padding: int | str | Sequence[int] = 0,
-    output_padding: int | Sequence[int] = 0,
-    groups: int = 1,
-    dilation: int | Sequence[int] = 1,
-) -> Tensor:
-    """The transpose of ``conv3d`` in its input; kernels ``[c, out / groups, kd, kh, kw]``."""
-    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-def max_pool3d(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | str | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """The largest element of windows of ``[n, c, d, h, w]``; see ``max_pool1d``."""
-    return _max_pooled(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-
-
-def max_pool1d_with_indices(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | str | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """``max_pool1d`` with the places."""
-    return _max_pooled(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-def max_pool2d_with_indices(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | str | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """``max_pool2d`` with the places."""
-    return _max_pooled(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-def max_pool3d_with_indices(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | str | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1,
-    ceil_mode: bool = False,
-    return_indices: bool = False,
-) -> Any:
-    """``max_pool3d`` with the places."""
-    return _max_pooled(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-def avg_pool3d(
-    input: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | str | Sequence[int] = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-    divisor_override: int | None = None,
-) -> Tensor:
-    """Means of windows of ``[n, c, d, h, w]``; see ``avg_pool1d``."""
-    return _avg_pooled(
-        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
-    )
-
-
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of as many windows as asked for, of ``[n, c, d, h, w]``."""
-    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, 3))
-
 
 # the largest of as many windows as asked for -----------------------------------------------------
 
@@ -154,51 +65,32 @@ _ADAPTIVE_MAX = Operation("AdaptiveMaxPool2D", _adaptive_max)
 
 
 def _adaptive_maxed(
-    n: int, input: Tensor, output_size: int | Sequence[int], return_indices: bool
-) -> Any:
-    check_tensor(f"adaptive_max_pool{n}d", "input", 1, input)
-    out, places = _ADAPTIVE_MAX(input, sizes=_adaptive_sizes(input, output_size, n))
-    return (out, places) if return_indices else out
+    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False, *,
+    _rank: int = 1, _has_places: bool = False,
+) -> Any:  # fmt: skip
+    check_tensor(f"adaptive_max_pool{_rank}d", "input", 1, input)
+    out, places = _ADAPTIVE_MAX(input, sizes=_adaptive_sizes(input, output_size, _rank))
+    return (out, places) if return_indices or _has_places else out
 
 
-def adaptive_max_pool1d(
-    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
-) -> Any:
-    """The largest elements of as many windows as asked for, of ``[n, c, l]``."""
-    return _adaptive_maxed(1, input, output_size, return_indices)
-
-
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
-    """The largest elements of as many windows as asked for, of ``[n, c, h, w]``."""
-    return _adaptive_maxed(2, input, output_size, return_indices)
-
-
-def adaptive_max_pool3d(
-    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
-) -> Any:
-    """The largest elements of as many windows as asked for, of ``[n, c, d, h, w]``."""
-    return _adaptive_maxed(3, input, output_size, return_indices)
-
-
-def adaptive_max_pool1d_with_indices(
-    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
-) -> Any:
-    """``adaptive_max_pool1d`` with the places."""
-    return _adaptive_maxed(1, input, output_size, True)
-
-
-def adaptive_max_pool2d_with_indices(
-    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
-) -> Any:
-    """``adaptive_max_pool2d`` with the places."""
-    return _adaptive_maxed(2, input, output_size, True)
-
-
-def adaptive_max_pool3d_with_indices(
-    input: Tensor, output_size: int | Sequence[int], return_indices: bool = False
-) -> Any:
-    """``adaptive_max_pool3d`` with the places."""
-    return _adaptive_maxed(3, input, output_size, True)
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
+    form(
+        _adaptive_maxed, f"adaptive_max_pool{n}d",
+        f"The largest elements of as many windows as asked for, of ``[n, c, {space}]``.", _rank=n,
+    )
+    for n, space in enumerate(SPACES, 1)
+)  # fmt: skip
+(
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d_with_indices,
+) = (
+    form(
+        _adaptive_maxed, f"adaptive_max_pool{n}d_with_indices",
+        f"``adaptive_max_pool{n}d`` with the places.", _rank=n, _has_places=True,
+    )
+    for n in (1, 2, 3)
+)  # fmt: skip
 
 
 # back --------------------------------------------------------------------------------------------
@@ -215,29 +107,26 @@ _UNPOOL = Operation("MaxUnpool2D", _unpooled)
 
 
 def _unpool(
-    n: int,
-    input: Any,
-    indices: Any,
-    window: object,
-    stride: Any,
-    padding: int | str | Sequence[int],
-    output_size: Any,
-) -> Tensor:
-    window = per_axis(window, n)
-    stride = window if stride is None else per_axis(stride, n)
-    padding = per_axis(padding, n)
+    input: Tensor, indices: Tensor, kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    output_size: int | Sequence[int] | None = None, *, _rank: int = 1,
+) -> Tensor:  # fmt: skip
+    n = _rank
+    window, pads = per_axis(kernel_size, n), per_axis(padding, n)
+    strides = window if stride is None else per_axis(stride, n)
     usual = tuple(
         (e - 1) * s + k - 2 * p
-        for e, k, s, p in zip(input.shape[-n:], window, stride, padding, strict=True)
+        for e, k, s, p in zip(input.shape[-n:], window, strides, pads, strict=True)
     )
-    space = usual if output_size is None else tuple(int(s) for s in output_size)[-n:]
-    for size, default, s in zip(space, usual, stride, strict=True):
+    sizes: Any = output_size
+    space = usual if sizes is None else tuple(int(s) for s in sizes)[-n:]
+    for size, default, s in zip(space, usual, strides, strict=True):
         if not default - s < size < default + s:
             raise ValueError(
                 f"invalid output_size {output_size} (dim 0 must be between {default - s} and "
                 f"{default + s})"
             )
-    places = indices._value
+    places: Any = indices._value
     if (
         not isinstance(places, Tracer)
         and places.size
@@ -250,14 +139,9 @@ def _unpool(
     return _UNPOOL(input, indices, space=space)
 
 
-def max_unpool1d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Any,
-    stride: int | Sequence[int] | None = None,
-    padding: Any = 0,
-    output_size: int | Sequence[int] | None = None,
-) -> Tensor:
+max_unpool1d = form(
+    _unpool,
+    "max_unpool1d",
     """Elements put back where ``max_pool1d`` found them, among zeros.
 
     Args:
@@ -271,78 +155,36 @@ def max_unpool1d(
     Raises:
       ValueError: ``output_size`` does not fit.
       RuntimeError: a place does not exist.
-    """
-    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | str | Sequence[int] = 0,
-    output_size: int | Sequence[int] | None = None,
-) -> Tensor:
-    """Elements put back where ``max_pool2d`` found them; see ``max_unpool1d``."""
-    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
-
-
-def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    padding: int | str | Sequence[int] = 0,
-    output_size: int | Sequence[int] | None = None,
-) -> Tensor:
-    """Elements put back where ``max_pool3d`` found them; see ``max_unpool1d``."""
-    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+    """,
+)
+_BACK = "Elements put back where ``max_pool{}d`` found them; see ``max_unpool1d``."
+max_unpool2d = form(_unpool, "max_unpool2d", _BACK.format(2), _rank=2)
+max_unpool3d = form(_unpool, "max_unpool3d", _BACK.format(3), _rank=3)
 
 
 # norms -------------------------------------------------------------------------------------------
 
 
 def _lp_pool(
-    n: int, input: Any, order: float, window: object, stride: object, ceil_mode: bool
-) -> Any:
-    window = per_axis(window, n)
-    pools: Sequence[Any] = (avg_pool1d, avg_pool2d, avg_pool3d)
-    mean = pools[n - 1](input.pow(order), window, stride, 0, ceil_mode)
+    input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] | None = None, ceil_mode: bool = False, *, _rank: int = 1,
+) -> Tensor:  # fmt: skip
+    window = per_axis(kernel_size, _rank)
+    x: Any = input
+    mean: Any = (avg_pool1d, avg_pool2d, avg_pool3d)[_rank - 1](
+        x.pow(norm_type), window, stride, 0, ceil_mode
+    )
     positive = mean.sign() * mean.abs().relu()
-    return (positive * float(math.prod(window))).pow(1.0 / order)
+    return (positive * float(math.prod(window))).pow(1.0 / norm_type)
 
 
-def lp_pool1d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """Roots of sums of powers of windows of ``[n, c, l]``."""
-    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool2d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """Roots of sums of powers of windows of ``[n, c, h, w]``."""
-    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
-
-
-def lp_pool3d(
-    input: Tensor,
-    norm_type: float,
-    kernel_size: int | Sequence[int],
-    stride: int | Sequence[int] | None = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """Roots of sums of powers of windows of ``[n, c, d, h, w]``."""
-    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
+lp_pool1d, lp_pool2d, lp_pool3d = (
+    form(
+        _lp_pool, f"lp_pool{n}d", f"Roots of sums of powers of windows of ``[n, c, {space}]``.",
+        _rank=n,
+    )
+    for n, space in enumerate(SPACES, 1)
+)  # fmt: skip
 
 
 def _response(x: Array, *, size: int, alpha: float, beta: float, k: float) -> Array:

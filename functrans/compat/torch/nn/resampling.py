@@ -24,10 +24,10 @@ from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.nn.convolutions import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
     per_axis,
 )
 from functrans.compat.torch.nn.layers import padded
-from functrans.compat.torch.nn.pooling import adaptive_avg_pool3d
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
 from functrans.core.values import Array
