@@ -18,6 +18,7 @@ import numpy as np
 from functrans.autograd.engine import run_backward
 from functrans.autograd.hooks import retain
 from functrans.autograd.labels import edge_of
+from functrans.autograd.modes import torch_defaults
 from functrans.autograd.nodes import GraphNode, LeafNode
 from functrans.autograd.recording import PERMANENT, mark_origin, namespaces, node_of
 from functrans.autograd.tensors import Tensor
@@ -207,6 +208,15 @@ def _batch_size(gradients: Sequence[Any]) -> int:
     return int(sizes[0])
 
 
+_told: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    if text not in _told or torch_defaults.warns_always:
+        _told.add(text)
+        warn(text)
+
+
 def backward(
     tensors: Any,
     grad_tensors: object = None,
@@ -234,6 +244,12 @@ def backward(
       >>> x.grad
       tensor([2., 4.])
     """
+    if create_graph:
+        _warn_once(
+            "Using backward() with create_graph=True will create a reference cycle between the "
+            "parameter and its gradient which can cause a memory leak: use autograd.grad, or set "
+            ".grad of the parameters to None afterwards."
+        )
     if inputs is not None:
         inputs = _checked_inputs(inputs, "backward")
     outputs = _many(tensors)
@@ -315,6 +331,10 @@ def grad(
     trace = _trace_of(outputs, inputs, gradients)
     places = []
     for x in inputs:
+        if materialize_grads and not isinstance(x, Tensor):
+            raise RuntimeError(
+                "materialize_grads cannot be used when the given input is a GradientEdge"
+            )
         place = _place(x)
         if place is None:
             raise RuntimeError("One of the differentiated Tensors does not require grad")

@@ -34,7 +34,7 @@ from functrans.autograd.hooks import changing
 from functrans.autograd.kinks import PIECEWISE_LINEAR, dependent
 from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import running
+from functrans.autograd.nodes import Hooked, running
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
 from functrans.core.annotations import When
@@ -69,6 +69,7 @@ class Pass:
       is_quiet: whether nobody looks at what single nodes do.
       is_for_all: whether it goes to all leaves, and not to chosen inputs.
       follows: whether it comes from tensors of ``functrans.compat.torch``.
+      callbacks: what is called when it is done.
     """
 
     def __init__(self, records: bool, keeps: bool, size: int | None, trace: Any) -> None:
@@ -85,6 +86,7 @@ class Pass:
         self.is_quiet = not (modes.observers or modes.anomaly or self.logs)
         self.is_for_all = True
         self.follows = False
+        self.callbacks: list[Callable[[], object]] = []
 
     def schedule(
         self, roots: Sequence[Node], wanted: Sequence[Node] | None, accumulate: bool
@@ -381,12 +383,68 @@ def run_backward(
                 made_by, index = edge_of(node)
                 run._meet(made_by, [None] * index + [gradient])
         quietly(walk, order, cts, run.pull, size, run)
+        while run.callbacks:
+            run.callbacks.pop(0)()
     except Exception as error:
         explain(running.node, error)
         raise
     finally:
         modes.grad, running.backward, running.node = before
     return run.captured
+
+
+class Engine:
+    """What ``Variable._execution_engine`` is."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], object]) -> None:
+        """Call a function when the backward pass that runs is done; it may queue others.
+
+        Raises:
+          RuntimeError: none runs.
+        """
+        if running.backward is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        running.backward.callbacks.append(callback)
+
+
+def _of_node(node: Any, *gradients: Any) -> Any:
+    """Gradients of what a node was computed from; for a leaf they are added to ``.grad``.
+
+    Hooks do not run.
+
+    Args:
+      node: it.
+      *gradients: a tensor, or ``None``, per result.
+
+    Raises:
+      TypeError: their number is another one, or one is no tensor.
+    """
+    count = len(node.dtype) if node.primitive is not None and node.shape is None else 1
+    if len(gradients) != count:
+        raise TypeError(f"expected {count} arguments, got {len(gradients)} instead")
+    for i, gradient in enumerate(gradients):
+        if gradient is not None and not isinstance(gradient, Tensor):
+            raise TypeError(f"argument {i} is not a Variable")
+    if node.primitive is None:
+        if gradients[0] is not None:
+            accumulate_grad(node.owner(), gradients[0], modes.grad)
+        return None
+    run = Pass(modes.grad, True, None, PERMANENT)
+    run.follows = any(g is not None and g._follows for g in gradients)
+    before = running.node
+    try:
+        pulled = run._pulled(node, [None if g is None else run.cotangent(g) for g in gradients])
+    finally:
+        running.node = before
+    found = tuple(
+        None if c is None or p is None else run.gradient(c, p)
+        for c, p in zip(pulled or [None] * len(node.parents), node.parents, strict=True)
+    )
+    return found if len(found) != 1 else found[0]
+
+
+Hooked.__call__ = _of_node  # type: ignore[method-assign]  # nodes are below this module
 
 
 def _mapped(

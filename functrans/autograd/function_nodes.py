@@ -88,6 +88,10 @@ class SavedTensor:
         """
         if not callable(pack) or not callable(unpack):
             raise TypeError("register_hooks(): incompatible function arguments: pass two callables")
+        if self is _NOTHING:
+            raise RuntimeError(
+                "Calling register_hooks on a saved tensor with value None is forbidden"
+            )
         if self.packed is not None:
             raise RuntimeError(
                 "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: "
@@ -127,6 +131,10 @@ class SavedTensor:
         again = Tensor.of(value, origin)
         again._storage, again._follows = storage, self.follows
         return again
+
+
+_NOTHING = object.__new__(SavedTensor)
+"""The place of a ``None`` among saved tensors."""
 
 
 def result_node(node: GraphNode, index: int) -> GraphNode:
@@ -246,7 +254,7 @@ class BackwardCFunction(FunctionCtx):
         """The places of the saved tensors, which take hooks (``register_hooks``)."""
         if self._saved is None:
             raise RuntimeError(FREED)
-        return tuple(self._saved)
+        return tuple([_NOTHING if saved is None else saved for saved in self._saved])
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:

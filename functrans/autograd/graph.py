@@ -145,7 +145,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
       tensor: a tensor, or several.
 
     Raises:
-      RuntimeError: something else is given, or an inference tensor.
+      RuntimeError: something else is given.
 
     Example:
       >>> from functrans.autograd import tensor
@@ -166,14 +166,10 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
         if not isinstance(x, Tensor):
             raise RuntimeError("increment_version expects each element of the iterable to be a "
                                "tensor")  # fmt: skip
-        if x._inference:
-            raise RuntimeError(
-                "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
-                "make a clone to get a normal tensor before doing inplace update."
-            )
     source = capture(2)
     for x in tensors:
-        x._stored().bump("increment_version", source)
+        if not x._inference:  # whose writes are not counted
+            x._stored().bump("increment_version", source)
 
 
 # hooks on several tensors ------------------------------------------------------------------------

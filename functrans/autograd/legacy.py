@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from functrans.autograd.engine import Engine
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import detached
 from functrans.core.boundary import boundary
@@ -34,6 +35,8 @@ class Variable(metaclass=_VariableMeta):
       >>> Variable(tensor([1.0]), requires_grad=True)
       tensor([1.], requires_grad=True)
     """
+
+    _execution_engine = Engine()
 
     @boundary
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: object = None) -> Any:

@@ -135,9 +135,11 @@ class TorchDefaults:
 
     Attributes:
       dtype: of Python floats there, and of floating results from integer tensors made there.
+      warns_always: whether what is warned of once is warned of each time.
     """
 
     dtype = np.dtype(np.float32)
+    warns_always = False
 
 
 torch_defaults = TorchDefaults()
@@ -393,3 +395,8 @@ def is_multithreading_enabled() -> bool:
       True
     """
     return modes.multithreading
+
+
+def _profiler_enabled() -> bool:
+    """Whether a profiler records."""
+    return bool(modes.observers)

@@ -86,7 +86,12 @@ class Packed:
           RuntimeError: it returned one of another shape, or one in the memory that was saved and
             that was written to since.
         """
-        tensor = self.unpack(self.held)
+        before = modes.packers
+        try:
+            tensor = self.unpack(self.held)
+        finally:  # hooks that it entered, or left, are its own
+            modes.packers = before
+            modes.update()
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "

@@ -165,12 +165,12 @@ def _pairs(x: Any) -> Any:
 
 
 class Overwritten(GraphNode):
-    """A tensor of the graph after all of it was overwritten by a constant."""
+    """A tensor of the graph after all of it was overwritten, maybe by one that is recorded."""
 
     def pull(self, ct: Operand, records: bool, size: int | None = None) -> Sequence[Any]:
-        """Zeros."""
+        """Zeros, and the cotangent for what was written."""
         lead = () if size is None else (size,)
-        return [np.zeros((*lead, *self.shape), self.dtype)]
+        return [np.zeros((*lead, *self.shape), self.dtype), ct][: len(self.parents)]
 
 
 # writes ------------------------------------------------------------------------------------------
@@ -335,11 +335,14 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     if how is None or how.detach is not None:
         if modes.grad:
             node = written
-            if node is None and x._node is not None:
+            if x._node is not None and (node is None or label == "copy_"):
+                parents = (x._node,) if node is None else (x._node, node)
                 node = Overwritten(
-                    COMPOSITE, {}, None, (x._node,), x._value.shape, x._value.dtype, source
+                    COMPOSITE, {}, None, parents, x._value.shape, x._value.dtype, source
                 )
                 node.label = "".join([part.capitalize() for part in label.split("_")])
+                if label == "copy_":
+                    node.label = "torch::autograd::CopyBackwards"
             _move(x, node)
         note_own(x)
         return x

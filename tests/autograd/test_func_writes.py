@@ -12,7 +12,7 @@ from functrans.compat import torch
 func, forward_ad = torch.func, torch.autograd.forward_ad
 START = np.array([[0.2, 0.4, 0.6], [0.3, 0.5, 0.7]])
 
-OF_AXES = ("resize_", "set_", "squeeze_", "t_")  # they write no numbers
+OF_AXES = ("as_strided_", "resize_", "set_", "squeeze_", "t_")  # they write no numbers
 
 
 def _in_place() -> list[str]:

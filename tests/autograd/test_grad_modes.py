@@ -24,7 +24,6 @@ from functrans.autograd import (
     tensor,
 )
 from functrans.autograd.composites import composite
-from functrans.autograd.graph import increment_version
 
 MODES: list[Any] = [no_grad, enable_grad, inference_mode]
 SWITCHES: list[Any] = [
@@ -394,7 +393,6 @@ def _plus(a: Any, b: Any) -> Any:
         (lambda x: x[:1].zero_(), "Inplace update to inference tensor outside InferenceMode"),
         (lambda x: x.__setitem__(0, 5.0), "Inplace update to inference tensor"),
         (lambda x: x.copy_(tensor([5.0, 6.0])), "Inplace update to inference tensor"),
-        (increment_version, "Inplace update to inference tensor outside InferenceMode"),
         (lambda x: x.requires_grad_(), "Setting requires_grad=True on inference tensor outside"),
         (
             lambda x: setattr(x, "requires_grad", True),

@@ -55,6 +55,7 @@ OPERANDS: dict[str, Callable[[Any, Any], Any]] = {
     "scatter_": lambda x, w: x.scatter_(0, LINE, w[:1]),
     "scatter_add_": lambda x, w: x.scatter_add_(0, LINE, w[:1]),
     "scatter_reduce_": lambda x, w: x.scatter_reduce_(0, LINE, w[:1], "prod"),
+    "as_strided_": lambda x, w: x.as_strided_((2,), (1,)),
     "squeeze_": lambda x, w: x.squeeze_(0),
     "swapaxes_": lambda x, w: x.swapaxes_(0, 1),
     "swapdims_": lambda x, w: x.swapdims_(0, 1),

@@ -105,7 +105,8 @@ EXPANDED: dict[str, Callable[[Any], Any]] = {
     "slice": lambda y: y.expand(5, 2)[1:4],
 }
 METADATA = {
-    "detach_", "requires_grad_", "resize_", "resize_as_", "set_", "share_memory_", "squeeze_",
+    "as_strided_", "detach_", "requires_grad_", "resize_", "resize_as_", "set_", "share_memory_",
+    "squeeze_",
     "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_",
 }  # fmt: skip
 CONSTANT = {"zero_", "fill_"}

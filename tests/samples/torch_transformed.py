@@ -636,6 +636,7 @@ MASKED = frozenset(
 NO_SAMPLES = {
     "made of numbers, sizes or memory": """
 as_tensor asarray from_numpy scalar_tensor empty empty_strided range empty_like new_empty Size
+new_empty_strided
 DoubleTensor FloatTensor HalfTensor LongTensor IntTensor ShortTensor CharTensor ByteTensor
 BoolTensor new frombuffer from_dlpack triu_indices hann_window hamming_window blackman_window
 bartlett_window kaiser_window rfftfreq
@@ -655,13 +656,14 @@ is_floating_point is_tensor numel requires_grad size storage_offset stride tolis
 """,
     "of the graph, of memory, or of Python": """
 copy apply_ cuda pin_memory share_memory_ requires_grad_ grad data
-untyped_storage storage set_ resize_ resize_as_ is_set_to layout
+untyped_storage storage set_ resize_ resize_as_ as_strided_ is_set_to layout name volatile
 backward retain_grad detach_ register_hook register_post_accumulate_grad_hook
 """,
     "settings": """
 set_printoptions get_default_device set_default_device use_deterministic_algorithms
 are_deterministic_algorithms_enabled get_float32_matmul_precision set_float32_matmul_precision
 is_anomaly_enabled get_num_interop_threads set_num_interop_threads set_flush_denormal
+set_warn_always is_warn_always_enabled
 set_default_tensor_type
 """,
 }

@@ -231,6 +231,23 @@ def new_full(
     return made_like(with_default(FLOAT64.made(value, requires_grad), [self]), self)
 
 
+def new_empty_strided(
+    self: Tensor,
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: object = None,
+    **_: object,
+) -> Tensor:
+    """A tensor of a layout in the same dtype, whose elements are not set: zeros."""
+    refuse_device(device)
+    kind = dtype or self.dtype
+    result = FLOAT64.empty_strided(size, stride, dtype=kind, requires_grad=requires_grad)
+    return made_like(with_default(result, [self]), self)
+
+
 def new_tensor(
     self: Tensor,
     data: object,
@@ -323,6 +340,7 @@ METHODS: dict[str, Any] = {
     "new_zeros": _new("new_zeros", np.zeros),
     "new_ones": _new("new_ones", np.ones),
     "new_empty": _new("new_empty", np.zeros),
+    "new_empty_strided": new_empty_strided,
     "new_full": new_full,
     "new_tensor": new_tensor,
     "sum_to_size": sum_to_size,

@@ -14,8 +14,15 @@ from typing import Any
 import numpy as np
 
 from functrans.arrays.indexing import index_value
-from functrans.autograd.methods.rows import Row, functions_of, layout_of, looked_at, methods_of
-from functrans.autograd.methods.shaping import Shape, axis_of, refuse_number
+from functrans.autograd.methods.rows import (
+    Row,
+    function_form,
+    functions_of,
+    layout_of,
+    looked_at,
+    methods_of,
+)
+from functrans.autograd.methods.shaping import Shape, axis_of, reformed, refuse_number
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view, views
 from functrans.core.dispatch import shape_of
@@ -236,8 +243,8 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
 def storage_offset_of(self: Tensor) -> int:
     """Elements between the beginning of the memory and the first element."""
     own = layout_of(self)
-    root = own
-    while isinstance(root.base, np.ndarray):
+    root: Any = own
+    while hasattr(root.base, "__array_interface__"):  # NumPy's as_strided puts something between
         root = root.base
     start = root.__array_interface__["data"][0]
     return int((own.__array_interface__["data"][0] - start) // own.itemsize)
@@ -308,5 +315,13 @@ ROWS: tuple[Row, ...] = (
     Row("as_strided", as_strided),
 )
 
-METHODS: dict[str, Any] = {**methods_of(ROWS), "storage_offset": storage_offset_of}
-FUNCTIONS: dict[str, Any] = functions_of(ROWS)
+as_strided_ = reformed(as_strided, "AsStridedBackward1")
+METHODS: dict[str, Any] = {
+    **methods_of(ROWS),
+    "storage_offset": storage_offset_of,
+    "as_strided_": as_strided_,
+}
+FUNCTIONS: dict[str, Any] = {
+    **functions_of(ROWS),
+    "as_strided_": function_form("as_strided_", as_strided_),
+}

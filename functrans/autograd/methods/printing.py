@@ -119,7 +119,11 @@ def _repr(self: Tensor) -> str:
     dtype = _dtype_text(self)
     if dtype is not None:
         extras.append(dtype)
-    node = node_of(self)
+    try:
+        node = node_of(self)
+    except RuntimeError:  # a view whose base was written to in another mode
+        node = None
+        extras.append("grad_fn=<Invalid>")
     if node is not None:
         if node.primitive is None:
             extras.append("requires_grad=True")

@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike
 from functrans import pytrees as tree
 from functrans.arrays.masked import MaskedSelection
 from functrans.autograd.composites import CompositeNode, composite, named
-from functrans.autograd.modes import entered, modes
+from functrans.autograd.modes import entered, modes, torch_defaults
 from functrans.autograd.overrides import taken_over
 from functrans.autograd.promotion import (
     default_of,
@@ -37,7 +37,7 @@ from functrans.autograd.promotion import (
     with_default,
 )
 from functrans.autograd.random import Generator, different_levels, stream
-from functrans.autograd.recording import enter_session, innermost, node_of
+from functrans.autograd.recording import enter_session, innermost, namespaces, node_of
 from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_result, check_write, root_of, write
@@ -317,6 +317,9 @@ _NUMBER_FIRST = {
 """Functions of two operands of which the first one may be a number."""
 
 
+_NUMBERS = (bool, int, float, complex)
+
+
 def _with_tensor(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments whose first one, a number, is a tensor in the dtype of the operation.
 
@@ -324,11 +327,17 @@ def _with_tensor(name: str, args: tuple[Any, ...]) -> tuple[Any, ...]:
       TypeError: it is no number, or none is taken there.
     """
     number, *rest = args
+    if name in _NUMBER_FIRST and all(isinstance(x, _NUMBERS) for x in args[:2]) and rest:
+        kind = torch_defaults.dtype if namespaces.has_torch else np.dtype(float)
+        is_floating = any(isinstance(x, float) for x in args[:2])
+        first = Tensor.of(np.array(number, kind if is_floating else None))
+        first._follows = namespaces.has_torch
+        return first, *rest
     if len(DEPRECATED.get(name, ())) == 2 and rest and isinstance(rest[0], Tensor):
         return rest[0], number, *rest[1:]
     if (
         name not in _NUMBER_FIRST
-        or not isinstance(number, (bool, int, float, complex))
+        or not isinstance(number, _NUMBERS)
         or not (rest and isinstance(rest[0], Tensor))
     ):
         check_tensor(name, number)

@@ -364,7 +364,7 @@ def movedim(self: Tensor, source: object, destination: object) -> Tensor:
 # in place ----------------------------------------------------------------------------------------
 
 
-def _reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
+def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
     """The in-place form of a view: the tensor itself becomes it."""
 
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
@@ -449,11 +449,11 @@ METHODS: dict[str, Any] = {
     "mT": property(matrix_transposed),
     "H": property(adjoint),
     "mH": property(adjoint),
-    "t_": _reformed(t, "TBackward1"),
-    "transpose_": _reformed(transpose, "TransposeBackward1"),
-    "swapaxes_": _reformed(transpose, "TransposeBackward1"),
-    "swapdims_": _reformed(transpose, "TransposeBackward1"),
-    "squeeze_": _reformed(squeeze, "SqueezeBackward1"),
-    "unsqueeze_": _reformed(unsqueeze, "UnsqueezeBackward1"),
+    "t_": reformed(t, "TBackward1"),
+    "transpose_": reformed(transpose, "TransposeBackward1"),
+    "swapaxes_": reformed(transpose, "TransposeBackward1"),
+    "swapdims_": reformed(transpose, "TransposeBackward1"),
+    "squeeze_": reformed(squeeze, "SqueezeBackward1"),
+    "unsqueeze_": reformed(unsqueeze, "UnsqueezeBackward1"),
 }
 FUNCTIONS: dict[str, Any] = functions_of(ROWS)

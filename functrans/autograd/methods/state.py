@@ -83,6 +83,11 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
+def _volatile(self: Tensor) -> bool:
+    warn("volatile was removed (Variable.volatile is always False)")
+    return False
+
+
 def is_leaf(self: Tensor) -> bool:
     """Whether no recorded operation made it."""
     node = node_of(self)
@@ -234,7 +239,7 @@ def detach_(self: Tensor) -> Tensor:
     Raises:
       RuntimeError: it is a view.
     """
-    if self._view is not None:
+    if self._view is not None and not self._inference:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     self._node = None
     return self
@@ -415,7 +420,7 @@ def _len(self: Tensor) -> int:
 def _iter(self: Tensor) -> Iterator[Tensor]:
     if not self.shape:
         raise TypeError("iteration over a 0-d tensor")
-    return iter([self[i] for i in range(self.shape[0])])
+    return iter(self.unbind(0))
 
 
 def _format(self: Tensor, spec: str) -> str:
@@ -656,6 +661,8 @@ METHODS: dict[str, Any] = {
     "requires_grad": property(_get_requires_grad, _set_requires_grad),
     "requires_grad_": requires_grad_,
     "is_leaf": property(is_leaf),
+    "name": property(lambda self: None),
+    "volatile": property(_volatile),
     "grad_fn": property(_get_grad_fn),
     "output_nr": property(_get_output_nr),
     "grad": property(_get_grad, _set_grad, _delete_grad),

@@ -432,6 +432,16 @@ def set_default_tensor_type(t: object) -> None:
     torch_defaults.dtype = kind.dtype
 
 
+def set_warn_always(b: bool) -> None:
+    """Whether what is warned of once is warned of each time from now on."""
+    torch_defaults.warns_always = b
+
+
+def is_warn_always_enabled() -> bool:
+    """What ``set_warn_always`` set; ``False`` at first."""
+    return torch_defaults.warns_always
+
+
 def is_inference(input: Tensor) -> bool:
     """Whether a tensor was made in ``inference_mode``."""
     return input.is_inference()
@@ -459,7 +469,7 @@ FUNCTIONS: dict[str, Any] = {
             are_deterministic_algorithms_enabled, get_float32_matmul_precision,
             set_float32_matmul_precision, is_inference, is_signed, is_neg,
             is_anomaly_enabled, get_num_interop_threads, set_num_interop_threads,
-            set_flush_denormal, set_default_tensor_type,
+            set_flush_denormal, set_default_tensor_type, set_warn_always, is_warn_always_enabled,
         )
     },
 }  # fmt: skip

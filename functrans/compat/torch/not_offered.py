@@ -175,18 +175,18 @@ _NAMES: dict[str, dict[str, str]] = {
         "rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
         "rare": (
             "BufferDict ModuleDict ParameterDict affine_grid_generator alpha_dropout_ "
-            "as_strided_ as_strided_scatter conv_tbc convolution "
+            "as_strided_scatter conv_tbc convolution "
             "dropout_ embedding_renorm_ feature_alpha_dropout_ feature_dropout "
             "feature_dropout_ frobenius_norm geqrf grid_sampler grid_sampler_2d "
             "grid_sampler_3d hash_tensor histogramdd is_anomaly_check_nan_enabled "
-            "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled istft "
+            "is_deterministic_algorithms_warn_only_enabled istft "
             "lobpcg nonzero_static norm_except_dim orgqr ormqr pca_lowrank "
-            "set_anomaly_enabled set_warn_always "
+            "set_anomaly_enabled "
             "slice_inverse svd_lowrank to_dlpack xlogy_"
         ),
     },
     "torch.Tensor": {
-        "compiler": "name reinforce volatile",
+        "compiler": "reinforce",
         "sparse": (
             "ccol_indices coalesce col_indices crow_indices dense_dim indices is_coalesced "
             "is_nested is_sparse_csr resize_as_sparse_ row_indices smm sparse_dim sparse_mask "
@@ -205,13 +205,13 @@ _NAMES: dict[str, dict[str, str]] = {
         ),
         "storage": (
             "as_subclass const_data_ptr dim_order map2_ map_ module_load "
-            "new_empty_strided resize resize_as storage_type "
+            "resize resize_as storage_type "
             ""
         ),
         "dtypes": "chalf",
         "duplicates": ("eig lstsq lu lu_solve mvlgamma_ narrow_copy solve symeig"),
         "rare": (
-            "as_strided_ as_strided_scatter geqrf grad_dtype hardshrink hash_tensor histogram "
+            "as_strided_scatter geqrf grad_dtype hardshrink hash_tensor histogram "
             "index is_cpu istft nonzero_static orgqr ormqr prelu slice_inverse stft"
         ),
     },
@@ -267,8 +267,7 @@ _NAMES: dict[str, dict[str, str]] = {
     "torch.autograd": {
         "compiler": (
             "ProfilerActivity ProfilerConfig ProfilerState SavedTensor "
-            "enforce_grad_layout_policy is_view_replay_enabled profiler_legacy "
-            "profiler_util"
+            "enforce_grad_layout_policy is_view_replay_enabled profiler_legacy"
         ),
         "devices": "DeviceType ProfilerEvent kineto_available",
     },

@@ -13,6 +13,7 @@ from functrans.autograd import graph as graph
 from functrans.autograd import legacy as _legacy
 from functrans.autograd import modes as _modes
 from functrans.autograd import profiler as profiler
+from functrans.autograd import profiler_events as profiler_util
 from functrans.autograd.anomaly import detect_anomaly as detect_anomaly
 from functrans.autograd.anomaly import set_detect_anomaly as set_detect_anomaly
 from functrans.autograd.api import backward as backward
@@ -23,6 +24,7 @@ from functrans.autograd.function import Function as Function
 from functrans.autograd.function import NestedIOFunction as NestedIOFunction
 from functrans.autograd.legacy import Variable as Variable
 from functrans.autograd.legacy import variable as variable
+from functrans.autograd.modes import _profiler_enabled as _profiler_enabled
 from functrans.autograd.modes import enable_grad as enable_grad
 from functrans.autograd.modes import inference_mode as inference_mode
 from functrans.autograd.modes import is_multithreading_enabled as is_multithreading_enabled
@@ -53,6 +55,7 @@ _add_aliases(
         "gradcheck": _checks,
         "graph": graph,
         "profiler": profiler,
+        "profiler_util": profiler_util,
         "variable": _legacy,
     },
 )
