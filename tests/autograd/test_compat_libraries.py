@@ -201,6 +201,20 @@ def test_sizes_by_keyword(name, keyword, value):
         np.testing.assert_array_equal(function(x, **{keyword: value}).numpy(), found.numpy())
 
 
+def test_parts_by_keyword():
+    x = torch.arange(5.0)
+    assert [part.tolist() for part in x.split(split_size=3, dim=0)] == [[0, 1, 2], [3, 4]]
+    for function in (torch.split_with_sizes, torch.Tensor.split_with_sizes):
+        assert [len(part) for part in function(x, split_sizes=[1, 4])] == [1, 4]
+    assert len(torch.split(x, split_size_or_sections=[2, 3])) == 2
+
+
+def test_beta_is_a_dirichlet_distribution_of_two():
+    beta = torch.distributions.Beta(torch.tensor([1.0, 2.0]), 3.0)
+    assert beta._dirichlet.concentration.tolist() == [[1, 3], [2, 3]]
+    assert beta._dirichlet.mean[:, 0].tolist() == beta.mean.tolist()
+
+
 def test_axis_is_dim():
     x = torch.ones(2)
     for name in ("cat", "stack", "concat", "concatenate"):

@@ -6,6 +6,7 @@ Layer: ``compat``.
 import sys as _sys
 from typing import Any as _Any
 
+from functrans.autograd.methods.joining import FUNCTIONS as _JOINING
 from functrans.compat.torch.distributions import composed as _composed
 from functrans.compat.torch.distributions import constraint_registry as constraint_registry
 from functrans.compat.torch.distributions import constraints as constraints
@@ -16,12 +17,14 @@ from functrans.compat.torch.distributions.composed import *
 from functrans.compat.torch.distributions.constraint_registry import biject_to as biject_to
 from functrans.compat.torch.distributions.constraint_registry import transform_to as transform_to
 from functrans.compat.torch.distributions.continuous import *
+from functrans.compat.torch.distributions.continuous import Beta as Beta
 from functrans.compat.torch.distributions.discrete import *
 from functrans.compat.torch.distributions.distribution import Distribution as Distribution
 from functrans.compat.torch.distributions.distribution import ExponentialFamily as ExponentialFamily
 from functrans.compat.torch.distributions.kl import kl_divergence as kl_divergence
 from functrans.compat.torch.distributions.kl import register_kl as register_kl
 from functrans.compat.torch.distributions.multivariate import *
+from functrans.compat.torch.distributions.multivariate import Dirichlet as Dirichlet
 from functrans.compat.torch.distributions.transformed import *
 from functrans.compat.torch.distributions.transforms import *
 from functrans.compat.torch.not_offered import not_offered as _not_offered
@@ -29,6 +32,9 @@ from functrans.compat.torch.submodules import add_aliases as _add_aliases
 from functrans.core.boundary import guard as _guard
 
 transforms.CumulativeDistributionTransform = _composed.CumulativeDistributionTransform  # type: ignore[attr-defined]  # torch has it there
+Beta._dirichlet = property(  # type: ignore[attr-defined]  # libraries set its parameters
+    lambda self: Dirichlet(_JOINING["stack"]([self.concentration1, self.concentration0], -1))
+)
 _guard(globals(), list(globals()), homes=("functrans.compat.torch",))
 
 
