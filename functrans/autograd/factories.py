@@ -345,7 +345,7 @@ class Factories:
 
     def arange(
         self,
-        start: object,
+        start: object = 0,
         end: Any = None,
         step: object = 1,
         *,
@@ -524,7 +524,7 @@ class Factories:
 
     def randint(
         self,
-        low: Any,
+        low: Any = 0,
         high: Any = None,
         size: object = None,
         *,

@@ -30,7 +30,7 @@ from functrans.core.dispatch import Tracer
 from functrans.core.source import capture
 from functrans.passes.cotangents import materialize
 from functrans.passes.nodes import OUTPUT
-from functrans.primitives.complex_parts import conjugate, real
+from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import cast, sum_to_shape
 
 # saved tensors -----------------------------------------------------------------------------------
@@ -420,7 +420,12 @@ def _fitted(name: str, index: int, gradient: Tensor, like: Any) -> Any:
         gradient = sum_to_shape(gradient, like.shape)
     if gradient.dtype != like.dtype:
         if gradient.dtype.kind == "c" and like.dtype.kind != "c":
-            gradient = real(gradient)
+            raise RuntimeError(
+                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == "
+                f"grad_is_complex) to be true, but got false: backward of {name} returned a "
+                f"complex gradient at index {index} for an input of {like.dtype}; return its "
+                "real part"
+            )
         gradient = cast(gradient, like.dtype)
     return gradient
 

@@ -524,3 +524,19 @@ def test_complex_gradients_are_those_of_torch() -> None:
     y = Square.apply(z)
     (found,) = grad((y * y.conj()).real.sum(), z)
     assert_allclose(found.numpy(), 4 * (X + 1j) * np.abs(X + 1j) ** 2)
+
+
+def test_complex_gradients_of_real_inputs_are_refused() -> None:
+    class Turned(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 1j
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * -1j
+
+    x = leaf(X)
+    with pytest.raises(RuntimeError, match=r"input_is_complex == grad_is_complex\) to be true"):
+        Turned.apply(x).imag.sum().backward()
+    assert x.grad is None

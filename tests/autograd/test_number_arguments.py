@@ -64,3 +64,48 @@ def test_tensors_are_no_numbers_by_position(name: str) -> None:
         getattr(x, name)(*others, M)
     with pytest.raises(TypeError, match="takes"):
         getattr(x, name)(1.0, 2.0, 3.0, *others)
+
+
+KEYWORDS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("mm", (M,), {"mat2": M}),
+    ("bmm", (B,), {"mat2": B}),
+    ("mv", (M,), {"vec": V}),
+    ("dot", (V,), {"tensor": V}),
+    ("hsplit", (M,), {"sections": 3}),
+    ("vsplit", (M,), {"indices": [1]}),
+    ("dsplit", (B,), {"sections": 3}),
+    ("tensor_split", (M,), {"sections": 2}),
+    ("tensor_split", (M,), {"tensor_indices_or_sections": torch.tensor(2)}),
+    ("split", (M,), {"split_size": 2}),
+    ("split_with_sizes", (M,), {"split_sizes": [1, 2]}),
+    ("unsafe_split", (M,), {"split_size": 2}),
+    ("swapaxes", (B,), {"axis0": 0, "axis1": 2}),
+    ("cholesky_solve", (M,), {"input2": torch.eye(3)}),
+    ("pinverse", (M,), {"rcond": 1e-3}),
+    ("arange", (), {"end": 3}),
+    ("randint", (), {"high": 1, "size": (2,)}),
+    ("randint_like", (M,), {"high": 1}),
+    ("isin", (), {"elements": M, "test_elements": V}),
+    ("resize_", (M.clone(),), {"size": (9, 1)}),
+]
+
+
+def _leaves(x: Any) -> list[Any]:
+    return [part.tolist() for part in (x if isinstance(x, tuple) else (x,))]
+
+
+@pytest.mark.parametrize(("name", "operands", "keywords"), KEYWORDS)
+def test_arguments_go_by_the_names_of_torch(
+    name: str, operands: tuple[Any, ...], keywords: dict[str, Any]
+) -> None:
+    values = list(keywords.values())
+    expected: Any
+    if name == "randint_like":
+        expected = torch.zeros(3, 3)
+    elif hasattr(torch.Tensor, name) and operands:
+        expected = getattr(operands[0].clone(), name)(*values)
+        assert _leaves(getattr(operands[0].clone(), name)(**keywords)) == _leaves(expected)
+    else:
+        expected = getattr(torch, name)(*values)
+    if hasattr(torch, name):
+        assert _leaves(getattr(torch, name)(*operands, **keywords)) == _leaves(expected)

@@ -107,9 +107,15 @@ def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
     return bool(np.all(looked_at(input, "bool()") == looked_at(other, "bool()")))
 
 
-def isin(input: object, test_elements: object, *, invert: bool = False) -> Tensor:  # torch's name
+def isin(
+    elements: object,
+    test_elements: object,
+    *,
+    assume_unique: bool = False,
+    invert: bool = False,
+) -> Tensor:
     """Whether each element is among those of another tensor."""
-    return fixed(lambda x, among: fnp.isin(x, among, invert=invert), input, test_elements)
+    return fixed(lambda x, among: fnp.isin(x, among, invert=invert), elements, test_elements)
 
 
 _COMPARISONS = (

@@ -181,6 +181,11 @@ def pinv(
     return composite("LinalgPinv", of, A, *levels)
 
 
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:  # torch's name
+    """The pseudoinverse; singular values below ``rcond`` times the largest count as 0."""
+    return pinv(input, rtol=rcond)
+
+
 def _largest(a: Any) -> Any:
     """The largest singular value of matrices."""
     sizes = fnp.linalg.svdvals(a)
@@ -648,7 +653,7 @@ ROWS: tuple[Row, ...] = (
     Row("det", det),
     Row("slogdet", slogdet),
     Row("logdet", logdet),
-    Row("pinverse", pinv),
+    Row("pinverse", pinverse),
     Row("cholesky", cholesky),
     Row("cholesky_solve", cholesky_solve),
     Row("cholesky_inverse", cholesky_inverse),

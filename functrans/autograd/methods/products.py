@@ -127,9 +127,9 @@ def _of_ranks(name: str, label: str, ranks: tuple[int, int]) -> Callable[..., An
     """A product of tensors of given numbers of axes."""
     kinds = {1: "vector", 2: "matrix", 3: "3D tensor"}
 
-    def operation(input: Tensor, other: Tensor) -> Tensor:  # torch's name
-        check_tensor(name, other, "mat2", 2)
-        found = (len(input.shape), len(other.shape))
+    def operation(input: Tensor, mat2: Tensor) -> Tensor:  # torch's name
+        check_tensor(name, mat2, "mat2", 2)
+        found = (len(input.shape), len(mat2.shape))
         if found != ranks:
             if name == "dot":
                 raise RuntimeError(
@@ -141,20 +141,20 @@ def _of_ranks(name: str, label: str, ranks: tuple[int, int]) -> Callable[..., An
                 which = "self" if found[0] != 2 else "mat2"
                 raise RuntimeError(f"{which} must be a matrix")
             raise RuntimeError(f"vector + matrix @ vector expected, got 1, {found[0]}, {found[1]}")
-        if name == "dot" and input.dtype != other.dtype:
+        if name == "dot" and input.dtype != mat2.dtype:
             raise RuntimeError(
                 "dot : expected both vectors to have same dtype, but found "
-                f"{c_name(input)} and {c_name(other)}"
+                f"{c_name(input)} and {c_name(mat2)}"
             )
-        same_dtype(input, other)
-        if name == "bmm" and (input.shape[0] != other.shape[0] or input.shape[2] != other.shape[1]):
+        same_dtype(input, mat2)
+        if name == "bmm" and (input.shape[0] != mat2.shape[0] or input.shape[2] != mat2.shape[1]):
             raise RuntimeError(
                 "Expected size for first two dimensions of batch2 tensor to be: "
                 f"[{input.shape[0]}, {input.shape[2]}] but got: "
-                f"[{other.shape[0]}, {other.shape[1]}]."
+                f"[{mat2.shape[0]}, {mat2.shape[1]}]."
             )
-        _check_factors(input, other)
-        return named(dot_primitives.matmul(input, other), label)
+        _check_factors(input, mat2)
+        return named(dot_primitives.matmul(input, mat2), label)
 
     return documented(
         operation, name, f"The product of a {kinds[ranks[0]]} and a {kinds[ranks[1]]}."

@@ -16,7 +16,7 @@ import functools
 import inspect
 import math
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, TypeVar
@@ -120,26 +120,44 @@ def form(function: F, name: str, text: str, **static: object) -> F:
     return own
 
 
-_NUMPY_NAMES = (("axis", "dim"), ("keepdims", "keepdim"))
+_NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+_PARTS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}
+_SIZES = {"split_size": "split_size_or_sections", "split_sizes": "split_size_or_sections"}
+_KEYWORDS: dict[str, dict[str, str]] = {
+    **dict.fromkeys(("hsplit", "vsplit", "dsplit"), _PARTS),
+    "tensor_split": {**_PARTS, "tensor_indices_or_sections": "indices_or_sections"},
+    **dict.fromkeys(("split", "split_with_sizes"), _SIZES),
+    **dict.fromkeys(("unsafe_split", "unsafe_split_with_sizes"), _SIZES),
+    "swapaxes": {"axis0": "dim0", "axis1": "dim1"},
+    "mv": {"vec": "mat2"},
+    "dot": {"tensor": "mat2"},
+    "cholesky_solve": {"input2": "L"},
+}
+"""Torch's names of arguments, by function, where they are others here."""
 
 
-def _rename(kwargs: dict[str, Any]) -> None:
-    for theirs, ours in _NUMPY_NAMES:
+def _rename(kwargs: dict[str, Any], names: Mapping[str, str] = _NUMPY_NAMES) -> None:
+    for theirs, ours in names.items():
         if theirs in kwargs:
             kwargs[ours] = kwargs.pop(theirs)
 
 
 def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that also takes ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``."""
+    """A method that also takes ``axis`` for ``dim``, ``keepdims`` for ``keepdim``, and the like."""
     code = getattr(method, "__code__", None)
-    if code is None or "dim" not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+    if code is None:
+        return method
+    names = _KEYWORDS.get(method.__name__, {})
+    if "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        names = {**_NUMPY_NAMES, **names}
+    if not names:
         return method
 
     @functools.wraps(method)
     def renamed(self: Tensor, *args: object, **kwargs: object) -> Any:
         try:
             if kwargs:
-                _rename(kwargs)
+                _rename(kwargs, names)
             return method(self, *args, **kwargs)
         except Exception as error:
             if (answer := taken_over(renamed, (self, *args), kwargs)) is not NotImplemented:

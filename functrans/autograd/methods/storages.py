@@ -187,13 +187,13 @@ def _in_c_order(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
-def resize_(self: Tensor, *sizes: Any, memory_format: object = None) -> Tensor:
+def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: object = None) -> Tensor:
     """Other extents on the same elements in C order; more memory where they need it.
 
     Raises:
       RuntimeError: the tensor has derivatives or views.
     """
-    shape = extents(sizes)
+    shape = extents(sizes or (size,))
     if shape == self._value.shape:
         return self
     _check(self, "resize_", "cannot resize variables that require grad")
