@@ -459,12 +459,16 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     current = _check_level(level)
     if current is None or tensor._trace is not current.trace:
         return UnpackedDualTensor(tensor if current is None else _alias(tensor), None)
+    tangent = _tangent_of(current, tensor)
     how = tensor._view
-    if how is not None and how.steps and how.detach is None and how.base._dual is not None:
+    if how is not None and how.steps and how.detach is None and how.base._trace is current.trace:
         whole = unpack_dual(how.base)
         if whole.tangent is not None and not (how.is_conj or how.is_copied):
-            return UnpackedDualTensor(*[reduce(lambda x, f: f(x), how.steps, x) for x in whole])
-    tangent = _tangent_of(current, tensor)
+            parts = [reduce(lambda x, step: step(x), how.steps, x) for x in whole]
+            below = _below(current, tensor)
+            if isinstance(below, Tensor):  # hooks are on its node
+                parts[0]._node = node_of(_alias(below))
+            return UnpackedDualTensor(*parts)
     primal = _alias(_as_tensor(_below(current, tensor), tensor))
     if tangent is None:
         return UnpackedDualTensor(primal, None)
