@@ -364,7 +364,7 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
         tangent = cast(tangent, tensor.dtype)
     elif not _is_laid_out_like(tangent, tensor):
         tangent = _laid_out_like(tangent, tensor)
-    primal = _below(current, _alias(tensor))
+    primal = _below(current, _alias(tensor) if node_of(tensor) is not None else tensor)
     value = PushingTracer(current.pushing, primal, _below(current, tangent))
     node: Any = node_of(tensor)
     if node is not None:
@@ -405,11 +405,11 @@ def _alias_of(tensor: Tensor, node: Any) -> AliasNode:
 
 
 def _alias(tensor: Tensor) -> Tensor:
-    """A view of a whole tensor, with hooks of its own; itself if it has no gradient."""
+    """A view of a whole tensor, with hooks of its own; itself if it is traced."""
     node = node_of(tensor)
-    if node is None or isinstance(tensor._value, Tracer):
+    if isinstance(tensor._value, Tracer):
         return tensor
-    view = Tensor.of(tensor._value, _alias_of(tensor, node))
+    view = Tensor.of(tensor._value, node and _alias_of(tensor, node))
     view._follows = tensor._follows
     follow(view, tensor, lambda x: x, "View")
     return view
@@ -458,7 +458,8 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"unpack_dual: expected a Tensor, got {type(tensor).__name__}")
     current = _check_level(level)
     if current is None or tensor._trace is not current.trace:
-        return UnpackedDualTensor(tensor if current is None else _alias(tensor), None)
+        is_recorded = current is not None and node_of(tensor) is not None
+        return UnpackedDualTensor(_alias(tensor) if is_recorded else tensor, None)
     tangent = _tangent_of(current, tensor)
     how = tensor._view
     if how is not None and how.steps and how.detach is None and how.base._trace is current.trace:
@@ -469,18 +470,29 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
             if isinstance(below, Tensor):  # hooks are on its node
                 parts[0]._node = node_of(_alias(below))
             return UnpackedDualTensor(*parts)
-    primal = _alias(_as_tensor(_below(current, tensor), tensor))
+    below = _below(current, tensor)
     if tangent is None:
-        return UnpackedDualTensor(primal, None)
+        return UnpackedDualTensor(_alias(_as_tensor(below, tensor)), None)
     if tensor._dual is None and tensor._view is None:  # writes to the parts reach it from now on
-        twin = _as_tensor(_below(current, tensor), tensor)
-        tensor._dual = (twin, _as_tensor(tangent, tensor))
-        twin._storage = tensor._stored()
-    if tensor._view is None:
-        primal._storage = tensor._stored()
-    if tensor._dual is not None and tensor._dual[1].dtype == tensor.dtype:
-        return UnpackedDualTensor(primal, tensor._dual[1])
-    return UnpackedDualTensor(primal, _as_tensor(tangent, tensor))
+        pair = [_apart_from(_as_tensor(x, tensor)) for x in (below, tangent)]
+        pair[0]._storage = tensor._stored()
+        tensor._dual = tuple(pair)
+        values: list[Any] = [_below(current, x) for x in pair]
+        tensor._value = PushingTracer(current.pushing, *values)
+        below, tangent = values
+    if tensor._dual is None:
+        return UnpackedDualTensor(_alias(_as_tensor(below, tensor)), _as_tensor(tangent, tensor))
+    primal = _alias(below if isinstance(below, Tensor) else tensor._dual[0])
+    is_own = tensor._dual[1].dtype == tensor.dtype
+    return UnpackedDualTensor(primal, tensor._dual[1] if is_own else _as_tensor(tangent, tensor))
+
+
+def _apart_from(part: Tensor) -> Tensor:
+    """A part that may be written to: a copy, if nodes may have saved it."""
+    if node_of(part) is None or isinstance(part._value, Tracer):
+        return part
+    copy: Tensor = bind(copy_p, part)[0]
+    return copy
 
 
 def _as_tensor(value: Array | Tensor, dual: Tensor) -> Tensor:

@@ -678,6 +678,8 @@ def renew(view: Tensor) -> None:
         node = current._node
         if isinstance(view._value, Tracer):
             view._value = current._value
+    elif node is not None and node.primitive is not None:  # its base was detached
+        node = None
     if view._retains:
         move_retain(view, view._node, node)
     view._node = node

@@ -260,6 +260,22 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         check_memory(memory, is_constant)
 
 
+def without_hooks(x: Tensor) -> None:
+    """Give a view that is about to be written to its place in the graph anew.
+
+    The derivative of the write goes to its base, and not by hooks of the view that was.
+    """
+    how = x._view
+    assert how is not None
+    node, end = x._node, how.base._node
+    while node is not None and node is not end and node.primitive is not None:
+        if edge_of(node)[0].annotations:
+            how.note_version(-1)
+            node_of(x)
+            return
+        node = node.parents[0]
+
+
 def check_result(x: Tensor, new: Tensor) -> None:
     """Refuse a result that a tensor's dtype cannot hold.
 

@@ -294,6 +294,17 @@ def test_a_leaf_that_is_a_view_cannot_be_written_to(part: Any) -> None:
     assert_array_equal(v.grad.numpy(), 2 * v.detach().numpy())
 
 
+def test_a_view_of_what_was_detached_and_written_to_is_a_constant() -> None:
+    x = leaf()
+    y = x * 1
+    v = y[:1]
+    y.detach_()
+    y.mul_(5)
+    (v * v * x[:1]).sum().backward()
+    assert v.tolist() == [5 * x[0].item()]
+    assert_array_equal(x.grad.numpy(), [25 * x[0].item() ** 2, 0])
+
+
 def test_one_of_several_views_cannot_be_written_to() -> None:
     _, b = (leaf() * 1).unbind()
     with pytest.raises(RuntimeError, match="Output 1 of Unbind is a view and is being modified"):

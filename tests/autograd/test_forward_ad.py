@@ -438,3 +438,28 @@ def test_writes_to_the_parts_reach_the_dual_tensor_and_its_views(requires_grad: 
             primal, tangent = fw.unpack_dual(x)
             assert primal[0].item() == 8
             assert tangent[0].item() == 2
+
+
+@pytest.mark.parametrize("name", ["relu", "exp", "tanh", "sigmoid", "sqrt"])
+def test_writes_to_a_dual_result_do_not_reach_what_its_derivative_reads(name: str) -> None:
+    found = []
+    for is_unpacked in (False, True):
+        x = tensor([0.3, 0.8], requires_grad=True)
+        with fw.dual_level():
+            result = getattr(torch, name)(fw.make_dual(x * 1, x * x))
+            if is_unpacked:
+                fw.unpack_dual(result)
+            primal, tangent = fw.unpack_dual(result.add_(1) if is_unpacked else result + 1)
+            (primal + tangent).sum().backward()
+        found.append(x.grad.numpy())
+    assert_allclose(found[0], found[1], 1e-12)
+
+
+def test_an_unpacked_primal_is_recorded_when_its_dual_tensor_is() -> None:
+    w = tensor([0.7, -0.2], requires_grad=True)
+    with fw.dual_level():
+        dual = fw.make_dual(tensor([1.0, 2.0]), tensor([3.0, 4.0]))
+        primal = fw.unpack_dual(dual).primal
+        dual *= w
+        primal.sum().backward()
+    assert w.grad.tolist() == [1, 2]

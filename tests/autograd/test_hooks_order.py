@@ -260,6 +260,41 @@ def test_hooks_of_dual_tensors_see_gradients_of_their_primals() -> None:
     assert x.grad.tolist() == [70, 140]
 
 
+VIEW_WRITES: dict[str, Callable[[Any], Any]] = {
+    "sin_": lambda v: v.sin_(),
+    "mul_": lambda v: v.mul_(3),
+    "masked_fill_": lambda v: v.masked_fill_(v > 1, 0.5),
+    "clamp_": lambda v: v.clamp_(min=1.5),
+    "of a part": lambda v: v[:1].mul_(3),
+    "index_add_": lambda v: v.index_add_(0, tensor([1]), tensor([2.0])),
+    "by a mask": lambda v: v.__setitem__(v > 3, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", VIEW_WRITES)
+@pytest.mark.parametrize(
+    "take", [lambda x: x[:2], lambda x: x.view(3), lambda x: x[:, None][1:, 0]]
+)
+def test_hooks_of_a_view_do_not_see_what_comes_after_a_write_to_it(name: str, take: Any) -> None:
+    found = []
+    for is_hooked in (False, True):
+        x = leaf((1.0, 2.0, 3.0))
+        base = x * 2
+        view = take(base)
+        before = view * 5
+        seen: list[Any] = []
+        base.register_hook(seen.append)
+        if is_hooked:
+            view.register_hook(lambda g, seen=seen: seen.append("view") or g * 1)
+        VIEW_WRITES[name](view)
+        (view * view).sum().backward(retain_graph=True)
+        assert "view" not in seen
+        before.sum().backward()
+        assert ("view" in seen) == is_hooked
+        found.append(x.grad.numpy())
+    assert_allclose(found[0], found[1])
+
+
 def test_a_batch_of_gradients_is_shown_to_hooks_once_and_as_one_example() -> None:
     x = leaf()
     y = x * x

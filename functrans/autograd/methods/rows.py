@@ -40,7 +40,7 @@ from functrans.autograd.random import Generator, different_levels, stream
 from functrans.autograd.recording import enter_session, innermost, namespaces, node_of
 from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor, called
-from functrans.autograd.writes import check_result, check_write, root_of, write
+from functrans.autograd.writes import check_result, check_write, root_of, without_hooks, write
 from functrans.control.callbacks import io_callback
 from functrans.core.boundary import shorten, warn
 from functrans.core.dispatch import Tracer, bind
@@ -479,6 +479,8 @@ def overwrite(name: str, x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tens
       compute: the result as a function of the tensor.
     """
     check_write(x)
+    if modes.grad and x._view is not None and x._view.detach is None:
+        without_hooks(x)
     before_write, modes.overwritten = modes.overwritten, x._stored() if modes.packers else None
     operand = x
     trace: Any = x._trace
