@@ -25,6 +25,7 @@ from functrans.autograd.methods.rows import (
     methods_of,
     number,
     overwrite,
+    rows_of,
     with_out,
 )
 from functrans.autograd.modes import modes
@@ -434,16 +435,16 @@ def _two(name: str, label: str, primitive: Primitive, forms: str = "mf", **optio
 
 
 ROWS: tuple[Row, ...] = (
-    Row("add", add, (), "mfi"),
+    *rows_of(
+        "mfi", add, floor_divide, fmod, bitwise_and, bitwise_or, bitwise_xor, left_shift,
+        right_shift,
+    ),
+    *rows_of("f", rsub),
+    *rows_of("mi", remainder, float_power),
     Row("sub", sub, ("subtract",), "mfi"),
-    Row("rsub", rsub, (), "f"),
     Row("mul", mul, ("multiply",), "mfi"),
     Row("div", div, ("divide", "true_divide"), "mfi"),
-    Row("floor_divide", floor_divide, (), "mfi"),
-    Row("remainder", remainder, (), "mi"),
-    Row("fmod", fmod, (), "mfi"),
     Row("pow", power, (), "mi"),
-    Row("float_power", float_power, (), "mi"),
     _two("maximum", "Maximum", te.torch_maximum_p, refuses="c"),
     _two("minimum", "Minimum", te.torch_minimum_p, refuses="c"),
     _two("fmax", "Fmax", te.torch_fmax_p, refuses="c"),
@@ -459,14 +460,9 @@ ROWS: tuple[Row, ...] = (
     _two("logaddexp2", "Logaddexp2", te.torch_logaddexp2_p, true=True),
     _two("copysign", "Copysign", te.torch_copysign_p, "mfi", true=True),
     _two("nextafter", "Nextafter", ew.nextafter_p, "mfi"),
-    Row("bitwise_and", bitwise_and, (), "mfi"),
-    Row("bitwise_or", bitwise_or, (), "mfi"),
-    Row("bitwise_xor", bitwise_xor, (), "mfi"),
-    Row("bitwise_left_shift", left_shift, (), "mfi"),
-    Row("bitwise_right_shift", right_shift, (), "mfi"),
     _two("gcd", "Gcd", ew.gcd_p, "mfi", refuses="fc"),
     _two("lcm", "Lcm", ew.lcm_p, "mfi", refuses="fc"),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = {**_operators(), **methods_of(ROWS)}
 FUNCTIONS: dict[str, Any] = {

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.rows import by_name
 from functrans.autograd.methods.state import clone, plain
 from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor
@@ -89,10 +90,8 @@ def _missing(self: Tensor, name: str) -> Any:
 
 
 METHODS: dict[str, Any] = {
-    "copy": copy,
+    **by_name(copy, _concrete, _rebind),
     "__dlpack__": dlpack,
     "_fresh": clone,
-    "_concrete": _concrete,
-    "_rebind": _rebind,
     "__getattr__": _missing,
-}
+}  # fmt: skip

@@ -25,6 +25,7 @@ from functrans.autograd.methods.rows import (
     looked_at,
     methods_of,
     number,
+    rows_of,
     with_out,
 )
 from functrans.autograd.promotion import default_of, result_dtype, to_dtype
@@ -214,17 +215,10 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:  # torch's name
 
 
 ROWS: tuple[Row, ...] = (
-    Row("heaviside", heaviside, (), "mfi"),
-    Row("lerp", lerp, (), "mfi"),
-    Row("addcmul", addcmul, (), "mfi"),
-    Row("addcdiv", addcdiv, (), "mfi"),
+    *rows_of("mfi", heaviside, lerp, addcmul, addcdiv, clamp_min, clamp_max, masked_fill, ldexp),
+    *rows_of("mi", xlogy),
     Row("clamp", clamp, ("clip",), "mfi"),
-    Row("clamp_min", clamp_min, (), "mfi"),
-    Row("clamp_max", clamp_max, (), "mfi"),
-    Row("masked_fill", masked_fill, (), "mfi"),
-    Row("xlogy", xlogy, (), "mi"),
-    Row("ldexp", ldexp, (), "mfi"),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = {**methods_of(ROWS), "where": where_method}
 FUNCTIONS: dict[str, Any] = {

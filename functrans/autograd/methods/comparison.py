@@ -21,6 +21,7 @@ from functrans.autograd.methods.rows import (
     functions_of,
     looked_at,
     methods_of,
+    rows_of,
     with_out,
 )
 from functrans.autograd.promotion import torch_kind
@@ -128,25 +129,22 @@ _COMPARISONS = (
 )
 
 ROWS: tuple[Row, ...] = (
+    *rows_of(
+        "mfi", _logical("logical_and", ew.logical_and_p), _logical("logical_or", ew.logical_or_p),
+        _logical("logical_xor", ew.logical_xor_p), logical_not, bitwise_not,
+    ),
+    *rows_of("mf", isclose, allclose, equal),
     *(
         Row(name, _comparison(name, p, partial(checked_operand, name)), aliases, "mfi")
         for name, p, aliases in _COMPARISONS
     ),
-    Row("logical_and", _logical("logical_and", ew.logical_and_p), (), "mfi"),
-    Row("logical_or", _logical("logical_or", ew.logical_or_p), (), "mfi"),
-    Row("logical_xor", _logical("logical_xor", ew.logical_xor_p), (), "mfi"),
-    Row("logical_not", logical_not, (), "mfi"),
-    Row("bitwise_not", bitwise_not, (), "mfi"),
     _test("isnan", ew.isnan),
     _test("isinf", ew.isinf),
     _test("isfinite", ew.isfinite),
     _test("isposinf", lambda x: apply(ew.equal_p, x, np.inf)),
     _test("isneginf", lambda x: apply(ew.equal_p, x, -np.inf)),
     _test("isreal", lambda x: fixed(fnp.isreal, x)),
-    Row("isclose", isclose),
-    Row("allclose", allclose),
-    Row("equal", equal),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = {
     **methods_of(ROWS),

@@ -18,6 +18,7 @@ from functrans.autograd.methods.rows import (
     floating,
     functions_of,
     methods_of,
+    rows_of,
     with_out,
 )
 from functrans.autograd.promotion import torch_kind
@@ -185,18 +186,10 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:  # torch's name
 
 
 ROWS: tuple[Row, ...] = (
-    Row("conj", conj),
-    Row("conj_physical", conj_physical, (), "mfi"),
-    Row("resolve_conj", resolve_conj),
-    Row("resolve_neg", resolve_neg),
-    Row("is_conj", is_conj),
-    Row("angle", angle),
-    Row("real", real, (), "f"),
-    Row("imag", imag, (), "f"),
-    Row("view_as_real", view_as_real, (), "f"),
-    Row("view_as_complex", view_as_complex, (), "f"),
-    Row("polar", polar, (), "f"),
-)
+    *rows_of("mf", conj, resolve_conj, resolve_neg, is_conj, angle),
+    *rows_of("mfi", conj_physical),
+    *rows_of("f", real, imag, view_as_real, view_as_complex, polar),
+)  # fmt: skip
 
 
 def _set_real(self: Tensor, value: object) -> None:

@@ -16,7 +16,7 @@ from functrans.autograd.factories import FLOAT64, array_of, laid_out
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.reductions import sum_of
-from functrans.autograd.methods.rows import constant, documented, looked_at, plain
+from functrans.autograd.methods.rows import by_name, constant, documented, looked_at, plain
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.promotion import default_of, torch_defaults, with_default
 from functrans.autograd.random import made_like
@@ -323,10 +323,13 @@ def _unavailable(self: Tensor, *_: object, **__: object) -> NoReturn:
 
 
 METHODS: dict[str, Any] = {
+    **by_name(
+        bfloat16, type_as, new_empty_strided, new_full, new_tensor, sum_to_size, is_nonzero, apply_,
+        to_dense,
+    ),
     "float": _to(np.float32),
     "double": _to(np.float64),
     "half": _to(np.float16),
-    "bfloat16": bfloat16,
     "long": _to(np.int64),
     "int": _to(np.int32),
     "short": _to(np.int16),
@@ -336,19 +339,11 @@ METHODS: dict[str, Any] = {
     "cfloat": _to(np.complex64),
     "cdouble": _to(np.complex128),
     "type": type_of,
-    "type_as": type_as,
     "new_zeros": _new("new_zeros", np.zeros),
     "new_ones": _new("new_ones", np.ones),
     "new_empty": _new("new_empty", np.zeros),
-    "new_empty_strided": new_empty_strided,
-    "new_full": new_full,
-    "new_tensor": new_tensor,
-    "sum_to_size": sum_to_size,
-    "is_nonzero": is_nonzero,
     "is_signed": lambda self: self.dtype.kind not in "ub",
     "is_same_size": lambda self, other: self.shape == other.shape,
-    "apply_": apply_,
-    "to_dense": to_dense,
     "__contains__": _contains,
     "device": property(lambda self: CPU),
     "layout": property(lambda self: STRIDED),
@@ -368,4 +363,4 @@ METHODS: dict[str, Any] = {
     "is_shared": lambda self: False,
     "is_pinned": lambda self: False,
     "has_names": lambda self: False,
-}
+}  # fmt: skip

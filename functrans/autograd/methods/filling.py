@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 from functrans.autograd import factories
 from functrans.autograd.composites import alias, named
 from functrans.autograd.methods.rows import (
+    by_name,
     constant,
     documented,
     drawn,
@@ -25,7 +26,7 @@ from functrans.autograd.methods.rows import (
     looked_at,
     plain,
     seeds,
-    with_out,
+    with_out_by_name,
 )
 from functrans.autograd.modes import entered
 from functrans.autograd.promotion import to_dtype, torch_kind
@@ -426,24 +427,16 @@ def multinomial(
 
 
 METHODS: dict[str, Any] = {
-    "copy_": copy_,
-    "fill_": fill_,
-    "zero_": zero_,
+    **by_name(copy_, fill_, zero_, bernoulli_, bernoulli, multinomial),
     "normal_": _random("normal_", _normal),
     "uniform_": _random("uniform_", _uniform),
     "random_": _random("random_", _integers),
-    "bernoulli_": bernoulli_,
     "exponential_": _random("exponential_", _exponential),
     "geometric_": _random("geometric_", _geometric),
     "cauchy_": _random("cauchy_", _cauchy),
     "log_normal_": _random("log_normal_", _log_normal),
-    "bernoulli": bernoulli,
-    "multinomial": multinomial,
-}
+}  # fmt: skip
 FUNCTIONS: dict[str, Any] = {
-    "fill": fill,
-    "bernoulli": with_out("bernoulli", bernoulli),
-    "binomial": binomial,
-    "poisson": poisson,
-    "multinomial": with_out("multinomial", multinomial),
-}
+    **by_name(fill, binomial, poisson),
+    **with_out_by_name(bernoulli, multinomial),
+}  # fmt: skip

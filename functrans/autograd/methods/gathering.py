@@ -26,6 +26,7 @@ from functrans.autograd.methods.rows import (
     looked_at,
     methods_of,
     overwrite,
+    rows_of,
 )
 from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.recording import enter_session
@@ -506,25 +507,15 @@ def fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False) -> Tens
 
 
 ROWS: tuple[Row, ...] = (
-    Row("gather", gather),
-    Row("scatter", scatter, (), "mfi"),
-    Row("scatter_add", scatter_add, (), "mfi"),
-    Row("scatter_reduce", scatter_reduce, (), "mfi"),
-    Row("index_select", index_select),
-    Row("index_add", index_add, (), "mfi"),
-    Row("index_copy", index_copy, (), "mfi"),
-    Row("index_fill", index_fill, (), "mfi"),
-    Row("index_reduce", index_reduce, (), "mfi"),
-    Row("index_put", index_put, (), "mfi"),
-    Row("masked_select", masked_select),
-    Row("masked_scatter", masked_scatter, (), "mfi"),
-    Row("take", take),
-    Row("put", put, (), "mfi"),
-    Row("take_along_dim", take_along_dim),
-    Row("select_scatter", select_scatter),
-    Row("slice_scatter", slice_scatter),
-    Row("diagonal_scatter", diagonal_scatter),
-)
+    *rows_of(
+        "mf", gather, index_select, masked_select, take, take_along_dim, select_scatter,
+        slice_scatter, diagonal_scatter,
+    ),
+    *rows_of(
+        "mfi", scatter, scatter_add, scatter_reduce, index_add, index_copy, index_fill,
+        index_reduce, index_put, masked_scatter, put,
+    ),
+)  # fmt: skip
 
 METHODS: dict[str, Any] = {**methods_of(ROWS), "fill_diagonal_": fill_diagonal_}
 FUNCTIONS: dict[str, Any] = functions_of(ROWS)

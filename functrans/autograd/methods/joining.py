@@ -16,13 +16,16 @@ from functrans import numpy as fnp
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import (
     Row,
+    by_name,
     check_tensor,
     constant,
     copied,
     documented,
     functions_of,
     methods_of,
+    rows_of,
     with_out,
+    with_out_by_name,
 )
 from functrans.autograd.methods.shaping import (
     axis_of,
@@ -432,44 +435,31 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
 
 
 ROWS: tuple[Row, ...] = (
-    Row("repeat", repeat, (), "m"),
-    Row("tile", tile),
-    Row("repeat_interleave", repeat_interleave),
-    Row("roll", roll),
-    Row("flip", flip),
+    *rows_of("m", repeat),
+    *rows_of("mf", tile, repeat_interleave, roll, flip, rot90, diag, diag_embed, diagflat),
+    *rows_of("mfi", _triangle("tril", creation.tril), _triangle("triu", creation.triu)),
+    *rows_of("f", combinations, vander),
     Row("fliplr", lambda self: flip(self, 1)),
     Row("flipud", lambda self: flip(self, 0)),
-    Row("rot90", rot90),
-    Row("diag", diag),
-    Row("diag_embed", diag_embed),
-    Row("diagflat", diagflat),
-    Row("tril", _triangle("tril", creation.tril), (), "mfi"),
-    Row("triu", _triangle("triu", creation.triu), (), "mfi"),
-    Row("combinations", combinations, (), "f"),
-    Row("vander", vander, (), "f"),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = methods_of(ROWS)
 FUNCTIONS: dict[str, Any] = {
     **functions_of(ROWS),
     **{name: with_out(name, cat) for name in ("cat", "concat", "concatenate")},
-    "stack": with_out("stack", stack),
+    **by_name(
+        block_diag, constant_pad_nd, trapezoid, meshgrid, broadcast_tensors, broadcast_shapes,
+        cartesian_prod,
+    ),
+    **with_out_by_name(stack, column_stack),
     "hstack": with_out("hstack", _stacked(1, lambda ndim: 0 if ndim == 1 else 1)),
     "vstack": with_out("vstack", _stacked(2, lambda ndim: 0)),
     "row_stack": with_out("row_stack", _stacked(2, lambda ndim: 0)),
     "dstack": with_out("dstack", _stacked(3, lambda ndim: 2)),
-    "column_stack": with_out("column_stack", column_stack),
-    "block_diag": block_diag,
-    "constant_pad_nd": constant_pad_nd,
-    "trapezoid": trapezoid,
     "trapz": trapezoid,
-    "meshgrid": meshgrid,
-    "broadcast_tensors": broadcast_tensors,
-    "broadcast_shapes": broadcast_shapes,
-    "cartesian_prod": cartesian_prod,
     "atleast_1d": _atleast(1),
     "atleast_2d": _atleast(2),
     "atleast_3d": _atleast(3),
     "tril_indices": _triangle_indices(np.tril_indices),
     "triu_indices": _triangle_indices(np.triu_indices),
-}
+}  # fmt: skip

@@ -22,6 +22,7 @@ from functrans.autograd.methods.blending import where
 from functrans.autograd.methods.reductions import axes_of, norm, reduced
 from functrans.autograd.methods.rows import (
     Row,
+    by_name,
     check_tensor,
     constant,
     documented,
@@ -30,6 +31,7 @@ from functrans.autograd.methods.rows import (
     known,
     methods_of,
     results,
+    rows_of,
     with_out,
 )
 from functrans.autograd.methods.shaping import axis_of
@@ -649,58 +651,31 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:  # t
 
 
 ROWS: tuple[Row, ...] = (
+    *rows_of(
+        "mf", det, slogdet, logdet, pinverse, cholesky, cholesky_solve, cholesky_inverse,
+        triangular_solve, svd, matrix_exp, matrix_power,
+    ),
     Row("inverse", inv),
-    Row("det", det),
-    Row("slogdet", slogdet),
-    Row("logdet", logdet),
-    Row("pinverse", pinverse),
-    Row("cholesky", cholesky),
-    Row("cholesky_solve", cholesky_solve),
-    Row("cholesky_inverse", cholesky_inverse),
-    Row("triangular_solve", triangular_solve),
     Row("qr", old_qr),
-    Row("svd", svd),
-    Row("matrix_exp", matrix_exp),
-    Row("matrix_power", matrix_power),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = {**methods_of(ROWS)}
 FUNCTIONS: dict[str, Any] = functions_of(ROWS)
 _TABLE: dict[str, Any] = {
-    "inv": inv,
-    "det": det,
-    "slogdet": slogdet,
-    "pinv": pinv,
-    "solve": solve,
-    "solve_triangular": solve_triangular,
-    "lstsq": lstsq,
+    **by_name(
+        inv, det, slogdet, pinv, solve, solve_triangular, lstsq, qr, svdvals, eigh, eigvalsh, eig,
+        eigvals, vector_norm, matrix_norm, cond, matrix_rank, matrix_exp, matrix_power,
+        products.matmul, lu, tensorinv, tensorsolve, products.multi_dot, products.vecdot,
+    ),
     "cholesky": linalg_cholesky,
-    "qr": qr,
     "svd": linalg_svd,
-    "svdvals": svdvals,
-    "eigh": eigh,
-    "eigvalsh": eigvalsh,
-    "eig": eig,
-    "eigvals": eigvals,
     "norm": linalg_norm,
-    "vector_norm": vector_norm,
-    "matrix_norm": matrix_norm,
-    "cond": cond,
-    "matrix_rank": matrix_rank,
-    "matrix_exp": matrix_exp,
-    "matrix_power": matrix_power,
-    "matmul": products.matmul,
-    "lu": lu,
     "inv_ex": _checked_form(inv, _singular, "inverse", "info"),
     "cholesky_ex": _checked_form(linalg_cholesky, _indefinite, "L", "info"),
     "solve_ex": _checked_form(solve, _singular, "result", "info"),
-    "tensorinv": tensorinv,
-    "tensorsolve": tensorsolve,
-    "multi_dot": products.multi_dot,
-    "vecdot": products.vecdot,
     "cross": linalg_cross,
     "diagonal": linalg_diagonal,
-}
+}  # fmt: skip
 LINALG: dict[str, Any] = {
     "LinAlgError": LinAlgError,
     **{name: with_out(f"linalg_{name}", function) for name, function in _TABLE.items()},

@@ -27,7 +27,8 @@ from functrans.autograd.methods.rows import (
     looked_at,
     methods_of,
     results,
-    with_out,
+    rows_of,
+    with_out_by_name,
 )
 from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.promotion import torch_kind
@@ -592,39 +593,21 @@ max_of = _extremum("max", arithmetic.METHODS["maximum"], reduction.reduce_max, r
 min_of = _extremum("min", arithmetic.METHODS["minimum"], reduction.reduce_min, reduction.argmin)
 
 ROWS: tuple[Row, ...] = (
-    Row("max", max_of),
-    Row("min", min_of),
-    Row("amax", _amax("amax", reduction.reduce_max)),
-    Row("amin", _amax("amin", reduction.reduce_min)),
-    Row("aminmax", aminmax),
-    Row("argmax", _position("argmax", reduction.argmax)),
-    Row("argmin", _position("argmin", reduction.argmin)),
-    Row("cummax", _cumulative("cummax", cumulative.cummax, ew.greater_equal)),
-    Row("cummin", _cumulative("cummin", cumulative.cummin, ew.less_equal)),
-    Row("sort", sort),
-    Row("argsort", argsort),
-    Row("msort", msort),
-    Row("topk", topk),
-    Row("kthvalue", kthvalue),
-    Row("median", _median("median", False)),
-    Row("nanmedian", _median("nanmedian", True)),
-    Row("mode", mode),
-    Row("quantile", _quantile("quantile", False)),
-    Row("nanquantile", _quantile("nanquantile", True)),
-    Row("nonzero", nonzero),
+    *rows_of(
+        "mf", max_of, min_of, _amax("amax", reduction.reduce_max),
+        _amax("amin", reduction.reduce_min), aminmax, _position("argmax", reduction.argmax),
+        _position("argmin", reduction.argmin),
+        _cumulative("cummax", cumulative.cummax, ew.greater_equal),
+        _cumulative("cummin", cumulative.cummin, ew.less_equal), sort, argsort, msort, topk,
+        kthvalue, _median("median", False), _median("nanmedian", True), mode,
+        _quantile("quantile", False), _quantile("nanquantile", True), nonzero, unique,
+        unique_consecutive, bincount, histc, diff, cov, corrcoef,
+    ),
     Row("argwhere", nonzero),
-    Row("unique", unique),
-    Row("unique_consecutive", unique_consecutive),
-    Row("bincount", bincount),
-    Row("histc", histc),
-    Row("diff", diff),
-    Row("cov", cov),
-    Row("corrcoef", corrcoef),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = methods_of(ROWS)
 FUNCTIONS: dict[str, Any] = {
     **functions_of(ROWS),
-    "searchsorted": with_out("searchsorted", searchsorted),
-    "bucketize": with_out("bucketize", bucketize),
-}
+    **with_out_by_name(searchsorted, bucketize),
+}  # fmt: skip

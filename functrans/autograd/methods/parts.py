@@ -21,6 +21,7 @@ from functrans.autograd.methods.rows import (
     layout_of,
     looked_at,
     methods_of,
+    rows_of,
 )
 from functrans.autograd.methods.shaping import Shape, axis_of, reformed, refuse_number
 from functrans.autograd.tensors import Tensor
@@ -307,23 +308,17 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
 
 
 ROWS: tuple[Row, ...] = (
-    Row("narrow", narrow),
-    Row("select", select),
+    *rows_of("mf", narrow, select, chunk, tensor_split, unbind, diagonal, as_strided),
+    *rows_of("m", unfold),
     Row("split", split, (), "f"),
     Row("split", _split, (), "m"),
     Row("split_with_sizes", split_with_sizes, ("unsafe_split_with_sizes",)),
-    Row("chunk", chunk),
     Row("unsafe_split", split),
     Row("unsafe_chunk", chunk),
-    Row("tensor_split", tensor_split),
     Row("hsplit", _split_along(lambda ndim: 0 if ndim == 1 else 1)),
     Row("vsplit", _split_along(lambda ndim: 0)),
     Row("dsplit", _split_along(lambda ndim: 2)),
-    Row("unbind", unbind),
-    Row("diagonal", diagonal),
-    Row("unfold", unfold, (), "m"),
-    Row("as_strided", as_strided),
-)
+)  # fmt: skip
 
 as_strided_ = reformed(as_strided, "AsStridedBackward1")
 METHODS: dict[str, Any] = {

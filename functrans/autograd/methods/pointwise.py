@@ -22,6 +22,7 @@ from functrans.autograd.methods.rows import (
     floating,
     functions_of,
     methods_of,
+    rows_of,
 )
 from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
@@ -227,6 +228,11 @@ def _one(
 
 
 ROWS: tuple[Row, ...] = (
+    *rows_of(
+        "mfi", sinc, sign, sgn, _stepwise("floor", "Floor", ew.floor),
+        _stepwise("ceil", "Ceil", ew.ceil), nan_to_num, logit,
+    ),
+    *rows_of("mf", positive, signbit, frexp),
     _one("exp", "Exp", ew.exp),
     _one("exp2", "Exp2", ew.exp2),
     _one("expm1", "Expm1", te.expm1),
@@ -257,25 +263,15 @@ ROWS: tuple[Row, ...] = (
     _one("lgamma", "Lgamma", te.lgamma, complex_=False),
     _one("digamma", "Digamma", sf.digamma, complex_=False),
     _one("i0", "I0", sf.i0, complex_=False),
-    Row("sinc", sinc, (), "mfi"),
     _one("deg2rad", "Deg2Rad", _radians, is_one=False, complex_=False),
     _one("rad2deg", "Rad2Deg", _degrees, is_one=False, complex_=False),
     Row("neg", neg, ("negative",), "mfi"),
     Row("abs", absolute, ("absolute",), "mfi"),
     _one("square", "Pow", lambda x: ew.power(x, 2), SAME),
-    Row("sign", sign, (), "mfi"),
-    Row("sgn", sgn, (), "mfi"),
-    Row("floor", _stepwise("floor", "Floor", ew.floor), (), "mfi"),
-    Row("ceil", _stepwise("ceil", "Ceil", ew.ceil), (), "mfi"),
     Row("trunc", _stepwise("trunc", "Trunc", ew.trunc), ("fix",), "mfi"),
     Row("round", round_, (), "mfi"),
     _one("frac", "Frac", lambda x: x - ew.trunc(x), REFUSED, is_one=False, complex_=False),
-    Row("nan_to_num", nan_to_num, (), "mfi"),
-    Row("logit", logit, (), "mfi"),
-    Row("positive", positive),
-    Row("signbit", signbit),
-    Row("frexp", frexp),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = {
     **methods_of(ROWS),

@@ -16,12 +16,14 @@ from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.reductions import vector_norm_of
 from functrans.autograd.methods.rows import (
     Row,
+    by_name,
     check_tensor,
     documented,
     functions_of,
     into,
     methods_of,
     number,
+    rows_of,
     with_out,
 )
 from functrans.autograd.methods.shaping import axis_of
@@ -347,16 +349,8 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = Non
 
 
 ROWS: tuple[Row, ...] = (
-    Row("matmul", matmul),
-    Row("mm", mm),
-    Row("mv", mv),
-    Row("bmm", bmm),
-    Row("dot", dot),
-    Row("vdot", vdot),
-    Row("inner", inner),
+    *rows_of("mf", matmul, mm, mv, bmm, dot, vdot, inner, kron, cross),
     Row("outer", outer, ("ger",)),
-    Row("kron", kron),
-    Row("cross", cross),
     Row("addmm", _adding("Addmm", dot_primitives.matmul, (2, 2), ("mat1", "mat2")), (), "mfi"),
     Row("addmv", _adding("Addmv", dot_primitives.matmul, (2, 1), ("mat", "vec")), (), "mfi"),
     Row("addr", _adding("Addr", dot_primitives.outer, (1, 1), ("vec1", "vec2")), (), "mfi"),
@@ -367,7 +361,7 @@ ROWS: tuple[Row, ...] = (
         (),
         "mfi",
     ),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = {
     **methods_of(ROWS),
@@ -376,8 +370,6 @@ METHODS: dict[str, Any] = {
 }
 FUNCTIONS: dict[str, Any] = {
     **functions_of(ROWS),
-    "tensordot": tensordot,
-    "einsum": einsum,
+    **by_name(tensordot, einsum, cdist),
     "chain_matmul": with_out("chain_matmul", chain_matmul),
-    "cdist": cdist,
-}
+}  # fmt: skip

@@ -24,6 +24,7 @@ from functrans.autograd.methods.rows import (
     floating,
     functions_of,
     methods_of,
+    rows_of,
 )
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
@@ -449,29 +450,16 @@ def trace(self: Tensor) -> Tensor:
 
 
 ROWS: tuple[Row, ...] = (
+    *rows_of(
+        "mf", nansum, mean, nanmean, prod, var, std, norm, dist, logsumexp, softmax, log_softmax,
+        logcumsumexp, count_nonzero, trace,
+    ),
+    *rows_of("f", var_mean, std_mean),
+    *rows_of("mfi", renorm, cumsum, cumprod),
     Row("sum", sum_of),
-    Row("nansum", nansum),
-    Row("mean", mean),
-    Row("nanmean", nanmean),
-    Row("prod", prod),
-    Row("var", var),
-    Row("std", std),
-    Row("var_mean", var_mean, (), "f"),
-    Row("std_mean", std_mean, (), "f"),
-    Row("norm", norm),
-    Row("dist", dist),
-    Row("renorm", renorm, (), "mfi"),
-    Row("logsumexp", logsumexp),
-    Row("softmax", softmax),
-    Row("log_softmax", log_softmax),
-    Row("cumsum", cumsum, (), "mfi"),
-    Row("cumprod", cumprod, (), "mfi"),
-    Row("logcumsumexp", logcumsumexp),
     Row("any", any_of),
     Row("all", all_of),
-    Row("count_nonzero", count_nonzero),
-    Row("trace", trace),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = methods_of(ROWS)
 FUNCTIONS: dict[str, Any] = functions_of(ROWS)

@@ -70,6 +70,16 @@ class Row:
     forms: str = "mf"
 
 
+def rows_of(forms: str, *functions: Callable[..., Any]) -> tuple[Row, ...]:
+    """Rows of operations whose functions have torch's names."""
+    return tuple(Row(function.__name__, function, (), forms) for function in functions)
+
+
+def by_name(*functions: Callable[..., Any]) -> dict[str, Any]:
+    """Functions by their names."""
+    return {function.__name__: function for function in functions}
+
+
 def methods_of(rows: Iterable[Row]) -> dict[str, Any]:
     """Methods, in-place ones included, by name."""
     table: dict[str, Any] = {}
@@ -295,6 +305,11 @@ def with_out(
             raise
 
     return written
+
+
+def with_out_by_name(*functions: Callable[..., Any]) -> dict[str, Any]:
+    """Functions that take ``out=``, by their names."""
+    return {function.__name__: with_out(function.__name__, function) for function in functions}
 
 
 def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE
-from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
+from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain, rows_of
 from functrans.autograd.modes import modes
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
@@ -424,23 +424,12 @@ def _is_squeeze(x: Tensor) -> bool:
 
 
 ROWS: tuple[Row, ...] = (
-    Row("reshape", reshape),
-    Row("view_as", view_as, (), "m"),
-    Row("reshape_as", reshape_as, (), "m"),
-    Row("flatten", flatten),
-    Row("ravel", ravel),
-    Row("unflatten", unflatten),
-    Row("squeeze", squeeze),
-    Row("unsqueeze", unsqueeze),
-    Row("expand", expand, (), "m"),
-    Row("expand_as", expand_as, (), "m"),
+    *rows_of("mf", reshape, flatten, ravel, unflatten, squeeze, unsqueeze, permute, t, adjoint),
+    *rows_of("m", view_as, reshape_as, expand, expand_as),
     Row("broadcast_to", expand),
-    Row("permute", permute),
     Row("transpose", transpose, ("swapaxes", "swapdims")),
-    Row("t", t),
-    Row("adjoint", adjoint),
     Row("movedim", movedim, ("moveaxis",)),
-)
+)  # fmt: skip
 
 METHODS: dict[str, Any] = {
     **methods_of(ROWS),

@@ -21,7 +21,7 @@ from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
 from functrans.autograd.labels import edge_of
-from functrans.autograd.methods.rows import concrete, layout_of
+from functrans.autograd.methods.rows import by_name, concrete, layout_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import is_grad_enabled, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like, shown
@@ -658,8 +658,12 @@ def _hash(self: Tensor) -> int:
 
 
 METHODS: dict[str, Any] = {
+    **by_name(
+        requires_grad_, _is_view, backward, retain_grad, detach, detach_, register_hook,
+        register_post_accumulate_grad_hook, numpy, tolist, item, clone, contiguous, to, size,
+        stride, data_ptr,
+    ),
     "requires_grad": property(_get_requires_grad, _set_requires_grad),
-    "requires_grad_": requires_grad_,
     "is_leaf": property(is_leaf),
     "name": property(lambda self: None),
     "volatile": property(_volatile),
@@ -667,18 +671,8 @@ METHODS: dict[str, Any] = {
     "output_nr": property(_get_output_nr),
     "grad": property(_get_grad, _set_grad, _delete_grad),
     "data": property(_get_data, _set_data, _delete_data),
-    "_is_view": _is_view,
-    "backward": backward,
-    "retain_grad": retain_grad,
     "retains_grad": property(_get_retains_grad),
-    "detach": detach,
-    "detach_": detach_,
-    "register_hook": register_hook,
-    "register_post_accumulate_grad_hook": register_post_accumulate_grad_hook,
-    "numpy": numpy,
     "__array__": _array,
-    "tolist": tolist,
-    "item": item,
     "__bool__": _bool,
     "__float__": _float,
     "__int__": _int,
@@ -688,15 +682,9 @@ METHODS: dict[str, Any] = {
     "__iter__": _iter,
     "__format__": _format,
     "__hash__": _hash,
-    "clone": clone,
-    "contiguous": contiguous,
-    "to": to,
     "__copy__": _copy,
     "__deepcopy__": _deepcopy,
     "__reduce__": _reduce,
-    "size": size,
-    "stride": stride,
-    "data_ptr": data_ptr,
     "dim": lambda self: len(self.shape),
     "ndimension": lambda self: len(self.shape),
     "numel": lambda self: int(np.prod(self.shape, dtype=np.int64)),
@@ -706,4 +694,4 @@ METHODS: dict[str, Any] = {
     "is_complex": lambda self: self.dtype.kind == "c",
     "is_contiguous": lambda self: bool(layout_of(self).flags.c_contiguous),
     "cpu": lambda self: self,
-}
+}  # fmt: skip
