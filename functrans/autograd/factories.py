@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from functrans.autograd.methods.rows import check_tensor, drawn, drawn_with, plain, with_out
+from functrans.autograd.methods.rows import (
+    check_tensor,
+    documented,
+    drawn,
+    drawn_with,
+    plain,
+    with_out,
+)
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.modes import modes
 from functrans.autograd.promotion import default_dtype, torch_kind
@@ -96,6 +103,83 @@ def array_of(data: object, dtype: DTypeLike | None, default: np.dtype) -> np.nda
     if array.dtype.kind == "c":
         return array.astype(np.result_type(default, np.complex64))
     return array
+
+
+# random numbers ---------------------------------------------------------------------------------
+
+
+def uniform(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Random numbers in [0, 1)."""
+    count = math.prod(shape)
+    if dtype.kind == "c":
+        part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
+        values = stream(generator).uniform(2 * count, part)
+        return values.view(dtype).reshape(shape)
+    return stream(generator).uniform(count, dtype).reshape(shape)
+
+
+def normal(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Random numbers of the normal distribution; complex ones have variance 1, too."""
+    count = math.prod(shape)
+    if dtype.kind == "c":
+        part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
+        values = stream(generator).normal(2 * count, part) * part.type(math.sqrt(0.5))
+        return values.view(dtype).reshape(shape)
+    return stream(generator).normal(count, dtype).reshape(shape)
+
+
+# families of factories ---------------------------------------------------------------------------
+
+
+def _filled(name: str, text: str, make: Callable[..., np.ndarray]) -> Callable[..., Tensor]:
+    def factory(
+        self: Factories, *sizes: object, size: object = None, dtype: DTypeLike | None = None,
+        requires_grad: bool = False, **_: object,
+    ) -> Tensor:  # fmt: skip
+        shape = self._sizes(name, sizes or (size,))
+        return self.made(make(shape, dtype or self.default()), requires_grad)
+
+    return documented(factory, name, text)
+
+
+def _filled_like(name: str, text: str, make: Callable[..., np.ndarray]) -> Callable[..., Tensor]:
+    def factory(
+        self: Factories, input: Tensor, *, dtype: DTypeLike | None = None,
+        requires_grad: bool = False, **_: object,
+    ) -> Tensor:  # fmt: skip
+        check_tensor(name, input)
+        value = make(laid_out(input), dtype=dtype or input.dtype)
+        return self._like(input, value, requires_grad)
+
+    return documented(factory, name, text)
+
+
+def _random(
+    name: str, what: str, kernel: str, draw: Callable[..., np.ndarray]
+) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """Random numbers of given extents, and of those of a tensor; ``kernel`` is for messages."""
+
+    def factory(
+        self: Factories, *sizes: object, size: object = None, generator: Generator | None = None,
+        dtype: DTypeLike | None = None, requires_grad: bool = False, **_: object,
+    ) -> Tensor:  # fmt: skip
+        shape = self._sizes(name, sizes or (size,))
+        kind = self._floating(kernel, dtype)
+        return self.drawn(lambda size: draw(generator, size, kind), shape, kind, requires_grad)
+
+    def like(
+        self: Factories, input: Tensor, *, generator: Generator | None = None,
+        dtype: DTypeLike | None = None, requires_grad: bool = False, **_: object,
+    ) -> Tensor:  # fmt: skip
+        check_tensor(f"{name}_like", input)
+        kind = dtype or input.dtype
+        return factory(
+            self, input.shape, generator=generator, dtype=kind, requires_grad=requires_grad
+        )
+
+    return documented(factory, name, f"Random numbers{what}."), documented(
+        like, f"{name}_like", f"Random numbers{what}, with extents and dtype of another tensor."
+    )
 
 
 # factories ---------------------------------------------------------------------------------------
@@ -252,41 +336,9 @@ class Factories:
             raise RuntimeError(f"{name}: Dimension size must be non-negative.")
         return shape
 
-    def zeros(
-        self,
-        *sizes: object,
-        size: object = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """Zeros."""
-        shape = self._sizes("zeros", sizes or (size,))
-        return self.made(np.zeros(shape, dtype or self.default()), requires_grad)
-
-    def ones(
-        self,
-        *sizes: object,
-        size: object = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """Ones."""
-        shape = self._sizes("ones", sizes or (size,))
-        return self.made(np.ones(shape, dtype or self.default()), requires_grad)
-
-    def empty(
-        self,
-        *sizes: object,
-        size: object = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """A tensor whose elements are not set: zeros."""
-        shape = self._sizes("empty", sizes or (size,))
-        return self.made(np.zeros(shape, dtype or self.default()), requires_grad)
+    zeros = _filled("zeros", "Zeros.", np.zeros)
+    ones = _filled("ones", "Ones.", np.ones)
+    empty = _filled("empty", "A tensor whose elements are not set: zeros.", np.zeros)
 
     def empty_strided(
         self,
@@ -432,43 +484,15 @@ class Factories:
             result._follows = input._follows
         return made_like(result, input)
 
-    def zeros_like(
-        self,
-        input: Tensor,  # torch's name
-        *,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """Zeros with the extents, dtype and layout of another tensor."""
-        check_tensor("zeros_like", input)
-        value = np.zeros_like(laid_out(input), dtype=dtype or input.dtype)
-        return self._like(input, value, requires_grad)
-
-    def ones_like(
-        self,
-        input: Tensor,  # torch's name
-        *,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """Ones with the extents, dtype and layout of another tensor."""
-        check_tensor("ones_like", input)
-        value = np.ones_like(laid_out(input), dtype=dtype or input.dtype)
-        return self._like(input, value, requires_grad)
-
-    def empty_like(
-        self,
-        input: Tensor,  # torch's name
-        *,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """A tensor like another one whose elements are not set: zeros."""
-        check_tensor("empty_like", input)
-        return self.zeros_like(input, dtype=dtype, requires_grad=requires_grad)
+    zeros_like = _filled_like(
+        "zeros_like", "Zeros with the extents, dtype and layout of another tensor.", np.zeros_like
+    )
+    ones_like = _filled_like(
+        "ones_like", "Ones with the extents, dtype and layout of another tensor.", np.ones_like
+    )
+    empty_like = _filled_like(
+        "empty_like", "A tensor like another one whose elements are not set: zeros.", np.zeros_like
+    )
 
     def full_like(
         self,
@@ -494,33 +518,8 @@ class Factories:
             raise NotImplementedError(f"\"{name}\" not implemented for '{torch_kind(kind)}'")
         return kind
 
-    def rand(
-        self,
-        *sizes: object,
-        size: object = None,
-        generator: Generator | None = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """Random numbers, uniform in [0, 1)."""
-        shape = self._sizes("rand", sizes or (size,))
-        kind = self._floating("check_uniform_bounds", dtype)
-        return self.drawn(lambda size: uniform(generator, size, kind), shape, kind, requires_grad)
-
-    def randn(
-        self,
-        *sizes: object,
-        size: object = None,
-        generator: Generator | None = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """Random numbers of the normal distribution."""
-        shape = self._sizes("randn", sizes or (size,))
-        kind = self._floating("normal_kernel_cpu", dtype)
-        return self.drawn(lambda size: normal(generator, size, kind), shape, kind, requires_grad)
+    rand, rand_like = _random("rand", ", uniform in [0, 1)", "check_uniform_bounds", uniform)
+    randn, randn_like = _random("randn", " of the normal distribution", "normal_kernel_cpu", normal)
 
     def randint(
         self,
@@ -570,42 +569,6 @@ class Factories:
             return np.reshape(orders, size)
 
         return self.drawn(draw, (n,), dtype or np.int64, requires_grad)
-
-    def rand_like(
-        self,
-        input: Tensor,  # torch's name
-        *,
-        generator: Generator | None = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """Random numbers, uniform in [0, 1), with extents and dtype of another tensor."""
-        check_tensor("rand_like", input)
-        return self.rand(
-            input.shape,
-            generator=generator,
-            dtype=dtype or input.dtype,
-            requires_grad=requires_grad,
-        )
-
-    def randn_like(
-        self,
-        input: Tensor,  # torch's name
-        *,
-        generator: Generator | None = None,
-        dtype: DTypeLike | None = None,
-        requires_grad: bool = False,
-        **_: object,
-    ) -> Tensor:
-        """Random numbers of the normal distribution, with extents and dtype of another tensor."""
-        check_tensor("randn_like", input)
-        return self.randn(
-            input.shape,
-            generator=generator,
-            dtype=dtype or input.dtype,
-            requires_grad=requires_grad,
-        )
 
     def randint_like(
         self,
@@ -680,31 +643,11 @@ def laid_out(x: Tensor) -> np.ndarray:
     return np.zeros(value.shape, value.dtype) if isinstance(value, Tracer) else np.asarray(value)
 
 
-def uniform(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Random numbers in [0, 1)."""
-    count = math.prod(shape)
-    if dtype.kind == "c":
-        part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
-        values = stream(generator).uniform(2 * count, part)
-        return values.view(dtype).reshape(shape)
-    return stream(generator).uniform(count, dtype).reshape(shape)
-
-
 def _placed_normal(noise: np.ndarray, std: np.ndarray, mean: np.ndarray) -> np.ndarray:
     """Numbers of other normal distributions."""
     if np.any(std < 0):
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std.min():g}")
     return np.asarray(noise * std + mean)
-
-
-def normal(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Random numbers of the normal distribution; complex ones have variance 1, too."""
-    count = math.prod(shape)
-    if dtype.kind == "c":
-        part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
-        values = stream(generator).normal(2 * count, part) * part.type(math.sqrt(0.5))
-        return values.view(dtype).reshape(shape)
-    return stream(generator).normal(count, dtype).reshape(shape)
 
 
 FLOAT64 = Factories(lambda: default_dtype, follows_torch=False)

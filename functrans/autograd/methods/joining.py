@@ -383,44 +383,6 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     return composite("Cumprod", lambda v: fnp.vander(v, N, increasing), x)
 
 
-def padded(
-    input: Tensor,  # torch's name
-    pad: Sequence[int],
-    mode: str = "constant",
-    value: float | None = None,
-) -> Tensor:
-    """Elements added before and after axes; pairs of numbers, the last axis first.
-
-    Args:
-      input: the tensor.
-      pad: how many; negative ones take elements away.
-      mode: ``constant``, ``reflect``, ``replicate`` or ``circular``.
-      value: the constant.
-
-    Raises:
-      RuntimeError: the numbers do not fit.
-      NotImplementedError: another mode.
-    """
-    if len(pad) % 2 or len(pad) > 2 * len(input.shape):
-        raise RuntimeError(
-            "Padding length must be divisible by 2 and at most twice the number of dimensions of "
-            f"the input, but got {len(pad)} for {len(input.shape)}D"
-        )
-    pairs = [(int(pad[i]), int(pad[i + 1])) for i in range(0, len(pad), 2)][::-1]
-    widths = [(0, 0)] * (len(input.shape) - len(pairs)) + pairs
-    if mode == "constant":
-        filler = input.dtype.type(0 if value is None else value)
-        config = [(before, after, 0) for before, after in widths]
-        return composite("ConstantPadNd", lambda x: movement.pad(x, filler, config), input)
-    names = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-    if mode not in names:
-        raise NotImplementedError(f"Unrecognised padding mode {mode}")
-    label = f"{mode.capitalize() if mode != 'replicate' else 'Replication'}Pad{len(pairs)}D"
-    label = label.replace("ReflectPad", "ReflectionPad")
-
-    return composite(label, lambda x: fnp.pad(x, widths, names[mode]), input)
-
-
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """The integral along an axis by the trapezoidal rule."""
     axis = axis_of(dim, len(y.shape))
@@ -430,8 +392,20 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int =
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
-    """A constant added before and after axes; pairs of numbers, the last axis first."""
-    return padded(input, pad, "constant", value)
+    """A constant added before and after axes; pairs of numbers, the last axis first.
+
+    Raises:
+      RuntimeError: the numbers do not fit.
+    """
+    if len(pad) % 2 or len(pad) > 2 * len(input.shape):
+        raise RuntimeError(
+            "Padding length must be divisible by 2 and at most twice the number of dimensions of "
+            f"the input, but got {len(pad)} for {len(input.shape)}D"
+        )
+    pairs = [(int(pad[i]), int(pad[i + 1]), 0) for i in range(0, len(pad), 2)][::-1]
+    config = [(0, 0, 0)] * (len(input.shape) - len(pairs)) + pairs
+    filler = input.dtype.type(0 if value is None else value)
+    return composite("ConstantPadNd", lambda x: movement.pad(x, filler, config), input)
 
 
 ROWS: tuple[Row, ...] = (

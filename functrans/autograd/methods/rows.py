@@ -123,7 +123,7 @@ def form(function: F, name: str, text: str, **static: object) -> F:
     made: Any = FunctionType(plain.__code__, plain.__globals__, name, plain.__defaults__)
     made.__kwdefaults__ = {**plain.__kwdefaults__, **static}
     whole = inspect.signature(plain)
-    shown = [p for n, p in whole.parameters.items() if n not in plain.__kwdefaults__ or n[0] != "_"]
+    shown = [p for n, p in whole.parameters.items() if n[0] != "_" or p.kind != p.KEYWORD_ONLY]
     made.__signature__ = whole.replace(parameters=shown)
     made.__module__, made.__annotations__ = plain.__module__, plain.__annotations__
     own: Any = documented(made, name, text)
