@@ -3,8 +3,6 @@
 Layer: ``compat``.
 """
 
-from typing import Any as _Any
-
 from functrans.autograd.func import debug_unwrap as debug_unwrap
 from functrans.autograd.func import functional_call as functional_call
 from functrans.autograd.func import grad as grad
@@ -17,15 +15,7 @@ from functrans.autograd.func import linearize as linearize
 from functrans.autograd.func import stack_module_state as stack_module_state
 from functrans.autograd.func import vjp as vjp
 from functrans.autograd.func import vmap as vmap
-from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 
 __path__: list[str] = []  # import statements ask for what is not here, too
-
-
-def __getattr__(name: str) -> _Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise _not_offered("torch.func", name, __name__)
+__getattr__ = _nothing_else(__name__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from functrans.compat.torch.not_offered import not_offered
+from functrans.compat.torch.not_offered import nothing_else
 
 __all__ = [
     "Final", "annotate", "export", "ignore", "interface", "is_scripting", "is_tracing", "script",
@@ -48,11 +48,4 @@ def is_scripting() -> bool:
 is_tracing = is_scripting
 export = interface = script_if_tracing = script_method = unused = script
 
-
-def __getattr__(name: str) -> Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise not_offered("torch.jit", name, __name__)
+__getattr__ = nothing_else(__name__)

@@ -9,6 +9,9 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 GROUPS: dict[str, tuple[str, str]] = {
     "compiler": (
         "compilers, TorchScript and other internals",
@@ -371,3 +374,16 @@ def not_offered(module: str, name: str, own: str) -> AttributeError:
     return AttributeError(
         f"{module}.{name} is not offered by functrans.compat.torch ({title}): {instead}", name=name
     )
+
+
+def nothing_else(own: str) -> Callable[[str], Any]:
+    """``__getattr__`` of a module that has no names beside those that it defines.
+
+    Args:
+      own: the module.
+    """
+
+    def refuse(name: str) -> Any:
+        raise not_offered(own.removeprefix("functrans.compat."), name, own)
+
+    return refuse

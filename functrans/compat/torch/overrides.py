@@ -17,7 +17,7 @@ from functrans.autograd.overrides import handle_torch_function as handle_torch_f
 from functrans.autograd.overrides import takes_over
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.functional_names import FUNCTIONS
-from functrans.compat.torch.not_offered import not_offered
+from functrans.compat.torch.not_offered import nothing_else
 
 __all__ = [
     "handle_torch_function", "has_torch_function", "has_torch_function_unary",
@@ -116,10 +116,4 @@ def resolve_name(f: object) -> str | None:
     return f"torch.{name}" if FUNCTIONS.get(name) is f else None
 
 
-def __getattr__(name: str) -> Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise not_offered("torch.overrides", name, __name__)
+__getattr__ = nothing_else(__name__)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from functrans.autograd.random import Generator as Generator
 from functrans.autograd.random import default_generator as default_generator
@@ -16,7 +15,7 @@ from functrans.autograd.random import initial_seed as initial_seed
 from functrans.autograd.random import manual_seed as manual_seed
 from functrans.autograd.random import seed as seed
 from functrans.autograd.random import set_rng_state as set_rng_state
-from functrans.compat.torch.not_offered import not_offered
+from functrans.compat.torch.not_offered import nothing_else
 
 
 @contextmanager
@@ -46,10 +45,4 @@ def fork_rng(
             set_rng_state(state)
 
 
-def __getattr__(name: str) -> Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise not_offered("torch.random", name, __name__)
+__getattr__ = nothing_else(__name__)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from functrans.compat.torch.not_offered import not_offered
+from functrans.compat.torch.not_offered import nothing_else
 
 _TYPES = (
     "BFloat16Tensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
@@ -29,11 +29,4 @@ def _new(cls: type, *args: object, **kwargs: object) -> Any:
 
 globals().update({name: type(name, (), {"__new__": _new}) for name in _TYPES})
 
-
-def __getattr__(name: str) -> Any:
-    """Nothing beside the types.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise not_offered("torch.sparse", name, __name__)
+__getattr__ = nothing_else(__name__)

@@ -7,10 +7,8 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from functrans.autograd.methods.special import SPECIAL
-from functrans.compat.torch.not_offered import not_offered
+from functrans.compat.torch.not_offered import nothing_else
 from functrans.compat.torch.polynomials import POLYNOMIALS
 from functrans.core.boundary import guard as _guard
 
@@ -18,14 +16,5 @@ globals().update(SPECIAL)
 globals().update(POLYNOMIALS)
 _guard(globals(), list(globals()), homes=("functrans.compat.torch", "functrans.autograd"))
 
-
 __path__: list[str] = []  # import statements ask for what is not here, too
-
-
-def __getattr__(name: str) -> Any:
-    """Nothing beside the table.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise not_offered("torch.special", name, __name__)
+__getattr__ = nothing_else(__name__)

@@ -12,7 +12,7 @@ import numpy as np
 
 from functrans.autograd.methods.rows import plain
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.not_offered import not_offered
+from functrans.compat.torch.not_offered import nothing_else
 from functrans.core.boundary import boundary
 
 __all__ = ["assert_allclose", "assert_close"]
@@ -190,10 +190,4 @@ def assert_allclose(
     assert_close(a, b, check_dtype=False, **given)
 
 
-def __getattr__(name: str) -> Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise not_offered("torch.testing", name, __name__)
+__getattr__ = nothing_else(__name__)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import builtins
 import os
 from collections.abc import Sequence
-from typing import IO, Any, TypeAlias
+from typing import IO, TypeAlias
 
 from functrans.autograd.dtypes import dtype
 from functrans.autograd.methods.conversion import device
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.not_offered import not_offered
+from functrans.compat.torch.not_offered import nothing_else
 
 __all__ = ["Device", "FileLike", "Number"]
 
@@ -35,11 +35,4 @@ _symsize: TypeAlias = Size | Sequence[int]
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 _TensorOrOptionalTensors: TypeAlias = Tensor | Sequence[Tensor | None]
 
-
-def __getattr__(name: str) -> Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise not_offered("torch.types", name, __name__)
+__getattr__ = nothing_else(__name__)

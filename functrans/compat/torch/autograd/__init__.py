@@ -3,8 +3,6 @@
 Layer: ``compat``.
 """
 
-from typing import Any as _Any
-
 from functrans.autograd import anomaly as _anomaly
 from functrans.autograd import checks as _checks
 from functrans.autograd import forward_ad as forward_ad
@@ -32,18 +30,10 @@ from functrans.autograd.modes import no_grad as no_grad
 from functrans.autograd.modes import set_grad_enabled as set_grad_enabled
 from functrans.autograd.modes import set_multithreading_enabled as set_multithreading_enabled
 from functrans.compat.torch.autograd import functional as functional
-from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.submodules import add_aliases as _add_aliases
 
-
-def __getattr__(name: str) -> _Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise _not_offered("torch.autograd", name, __name__)
-
+__getattr__ = _nothing_else(__name__)
 
 _add_aliases(
     __name__,

@@ -4,7 +4,6 @@ Layer: ``compat``.
 """
 
 import sys as _sys
-from typing import Any as _Any
 
 from functrans.autograd.methods.joining import FUNCTIONS as _JOINING
 from functrans.compat.torch.distributions import composed as _composed
@@ -27,7 +26,7 @@ from functrans.compat.torch.distributions.multivariate import *
 from functrans.compat.torch.distributions.multivariate import Dirichlet as Dirichlet
 from functrans.compat.torch.distributions.transformed import *
 from functrans.compat.torch.distributions.transforms import *
-from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.submodules import add_aliases as _add_aliases
 from functrans.core.boundary import guard as _guard
 
@@ -37,15 +36,7 @@ Beta._dirichlet = property(  # type: ignore[attr-defined]  # libraries set its p
 )
 _guard(globals(), list(globals()), homes=("functrans.compat.torch",))
 
-
-def __getattr__(name: str) -> _Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise _not_offered("torch.distributions", name, __name__)
-
+__getattr__ = _nothing_else(__name__)
 
 _MODULES = (
     "bernoulli", "beta", "binomial", "categorical", "cauchy", "chi2", "continuous_bernoulli",

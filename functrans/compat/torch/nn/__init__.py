@@ -3,8 +3,6 @@
 Layer: ``compat``.
 """
 
-from typing import Any as _Any
-
 from functrans.compat.torch.nn import functional as functional
 from functrans.compat.torch.nn import init as init
 from functrans.compat.torch.nn import modules as modules
@@ -15,18 +13,10 @@ from functrans.compat.torch.nn.modules import *
 from functrans.compat.torch.nn.parallel import DataParallel as DataParallel
 from functrans.compat.torch.nn.parameter import Buffer as Buffer
 from functrans.compat.torch.nn.parameter import Parameter as Parameter
-from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.submodules import add_aliases as _add_aliases
 
-
-def __getattr__(name: str) -> _Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise _not_offered("torch.nn", name, __name__)
-
+__getattr__ = _nothing_else(__name__)
 
 _MODULES = (
     "activation", "batchnorm", "channelshuffle", "container", "conv", "distance", "dropout",

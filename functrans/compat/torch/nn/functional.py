@@ -5,8 +5,6 @@ Re-exports what ``activations``, ``losses``, ``layers`` and ``convolutions`` def
 Layer: ``compat``.
 """
 
-from typing import Any as _Any
-
 from functrans.compat.torch.nn.activations import *
 from functrans.compat.torch.nn.attention import *
 from functrans.compat.torch.nn.convolutions import *
@@ -16,17 +14,10 @@ from functrans.compat.torch.nn.margin_losses import *
 from functrans.compat.torch.nn.noise import *
 from functrans.compat.torch.nn.pooling import *
 from functrans.compat.torch.nn.resampling import *
-from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.core.boundary import guard as _guard
 
 __path__: list[str] = []  # import statements ask for what is not here, too
 _guard(globals(), list(globals()), homes=("functrans.compat.torch", "functrans.autograd"))
 
-
-def __getattr__(name: str) -> _Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise _not_offered("torch.nn.functional", name, __name__)
+__getattr__ = _nothing_else(__name__)

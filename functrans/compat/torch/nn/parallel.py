@@ -9,7 +9,7 @@ from typing import Any
 
 from functrans.autograd.tensors import refuse_device
 from functrans.compat.torch.nn.module import Module
-from functrans.compat.torch.not_offered import not_offered
+from functrans.compat.torch.not_offered import nothing_else
 
 __all__ = ["DataParallel"]
 
@@ -45,10 +45,4 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-def __getattr__(name: str) -> Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise not_offered("torch.nn.parallel", name, __name__)
+__getattr__ = nothing_else(__name__)

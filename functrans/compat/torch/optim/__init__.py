@@ -4,9 +4,8 @@ Layer: ``compat``.
 """
 
 import sys as _sys
-from typing import Any as _Any
 
-from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.optim import lr_scheduler as lr_scheduler
 from functrans.compat.torch.optim.algorithms import SGD as SGD
 from functrans.compat.torch.optim.algorithms import Adadelta as Adadelta
@@ -24,15 +23,7 @@ from functrans.compat.torch.optim.lbfgs import LBFGS as LBFGS
 from functrans.compat.torch.optim.optimizer import Optimizer as Optimizer
 from functrans.compat.torch.submodules import add_aliases as _add_aliases
 
-
-def __getattr__(name: str) -> _Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise _not_offered("torch.optim", name, __name__)
-
+__getattr__ = _nothing_else(__name__)
 
 _add_aliases(
     __name__,

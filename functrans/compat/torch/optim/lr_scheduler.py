@@ -5,9 +5,7 @@ Re-exports what ``schedules`` and ``cyclic_schedules`` define.
 Layer: ``compat``.
 """
 
-from typing import Any as _Any
-
-from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.optim.cyclic_schedules import ChainedScheduler as ChainedScheduler
 from functrans.compat.torch.optim.cyclic_schedules import CyclicLR as CyclicLR
 from functrans.compat.torch.optim.cyclic_schedules import OneCycleLR as OneCycleLR
@@ -30,12 +28,4 @@ from functrans.compat.torch.optim.schedules import StepLR as StepLR
 _LRScheduler = LRScheduler  # its name before torch 2.0
 
 __path__: list[str] = []  # import statements ask for what is not here, too
-
-
-def __getattr__(name: str) -> _Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise _not_offered("torch.optim.lr_scheduler", name, __name__)
+__getattr__ = _nothing_else(__name__)

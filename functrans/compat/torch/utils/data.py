@@ -3,9 +3,7 @@
 Layer: ``compat``.
 """
 
-from typing import Any as _Any
-
-from functrans.compat.torch.not_offered import not_offered as _not_offered
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.utils.datasets import ChainDataset as ChainDataset
 from functrans.compat.torch.utils.datasets import ConcatDataset as ConcatDataset
 from functrans.compat.torch.utils.datasets import Dataset as Dataset
@@ -25,11 +23,4 @@ from functrans.compat.torch.utils.samplers import SequentialSampler as Sequentia
 from functrans.compat.torch.utils.samplers import SubsetRandomSampler as SubsetRandomSampler
 from functrans.compat.torch.utils.samplers import WeightedRandomSampler as WeightedRandomSampler
 
-
-def __getattr__(name: str) -> _Any:
-    """Nothing beside the names above.
-
-    Raises:
-      AttributeError: always.
-    """
-    raise _not_offered("torch.utils.data", name, __name__)
+__getattr__ = _nothing_else(__name__)
