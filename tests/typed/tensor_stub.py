@@ -142,7 +142,7 @@ def _result_of_sample(function: Any) -> str:
         return "Tensor"
     if kind is tuple:
         return f"tuple[{type(result[0]).__name__}, ...]".replace("NoneType", "None")
-    return kind.__name__ if kind.__module__ == "builtins" else "Any"
+    return kind.__name__.replace("NoneType", "None") if kind.__module__ == "builtins" else "Any"
 
 
 def _method(name: str, function: Any, imports: _Imports) -> str:
