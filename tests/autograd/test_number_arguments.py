@@ -107,5 +107,5 @@ def test_arguments_go_by_the_names_of_torch(
         assert _leaves(getattr(operands[0].clone(), name)(**keywords)) == _leaves(expected)
     else:
         expected = getattr(torch, name)(*values)
-    if hasattr(torch, name):
+    if hasattr(torch, name) and name != "split":  # which has another word there
         assert _leaves(getattr(torch, name)(*operands, **keywords)) == _leaves(expected)

@@ -132,12 +132,10 @@ def form(function: F, name: str, text: str, **static: object) -> F:
 
 _NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 _PARTS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}
-_SIZES = {"split_size": "split_size_or_sections", "split_sizes": "split_size_or_sections"}
 _KEYWORDS: dict[str, dict[str, str]] = {
     **dict.fromkeys(("hsplit", "vsplit", "dsplit"), _PARTS),
     "tensor_split": {**_PARTS, "tensor_indices_or_sections": "indices_or_sections"},
-    **dict.fromkeys(("split", "split_with_sizes"), _SIZES),
-    **dict.fromkeys(("unsafe_split", "unsafe_split_with_sizes"), _SIZES),
+    "unsafe_split": {"split_size": "split_size_or_sections"},
     "swapaxes": {"axis0": "dim0", "axis1": "dim1"},
     "mv": {"vec": "mat2"},
     "dot": {"tensor": "mat2"},
