@@ -67,6 +67,7 @@ class Pass:
       scheduled: all nodes whose gradient is computed.
       logs: whether the log is told of every node.
       is_quiet: whether nobody looks at what single nodes do.
+      node: where it is.
       is_for_all: whether it goes to all leaves, and not to chosen inputs.
       follows: whether it comes from tensors of ``functrans.compat.torch``.
       callbacks: what is called when it is done.
@@ -85,6 +86,7 @@ class Pass:
         self.logs = _log.isEnabledFor(logging.DEBUG)
         self.is_quiet = not (modes.observers or modes.anomaly or self.logs)
         self.is_for_all = True
+        self.node: Any = None
         self.follows = False
         self.callbacks: list[Callable[[], object]] = []
 
@@ -174,7 +176,7 @@ class Pass:
 
     def pull(self, node: Any, ct: Any, _: int | None = None) -> Sequence[Any]:
         """The pullback, and what watches it."""
-        running.node = node
+        self.node = node
         if not (self.logs or self.records or modes.is_special):
             pulled = node.pull(ct, False, self.size)
             if not self.keeps:
@@ -209,7 +211,7 @@ class Pass:
         Returns:
           Cotangents of the operands; nothing if it has none or is not to run.
         """
-        running.node = node
+        self.node = node
         is_one = node.shape is not None
         results = [node] if is_one else list(node.dtype)
         cts = [ct] if is_one else (ct or [None] * len(results))
@@ -249,7 +251,7 @@ class Pass:
 
     def arrive(self, leaf: Any, ct: Any) -> None:
         """Hand a leaf its gradient."""
-        running.node = leaf
+        self.node = leaf
         if ct is None and not leaf.annotations:
             return
         gradients = [None if ct is None else self.gradient(ct, leaf)]
@@ -370,7 +372,7 @@ def run_backward(
     order = run.schedule([node for node, _ in roots], wanted, accumulate)
     if size and any(map(_is_met, run.scheduled.union(edge_of(node)[0] for node, _ in roots))):
         return _mapped(roots, wanted or (), keeps, records)
-    before = modes.grad, running.backward, running.node
+    before = modes.grad, running.backward
     modes.grad = records
     running.backward = run
     cts: dict[Node, Any] = {}
@@ -386,10 +388,10 @@ def run_backward(
         while run.callbacks:
             run.callbacks.pop(0)()
     except Exception as error:
-        explain(running.node, error)
+        explain(run.node, error)
         raise
     finally:
-        modes.grad, running.backward, running.node = before
+        modes.grad, running.backward = before
     return run.captured
 
 
@@ -432,11 +434,7 @@ def _of_node(node: Any, *gradients: Any) -> Any:
         return None
     run = Pass(modes.grad, True, None, PERMANENT)
     run.follows = any(g is not None and g._follows for g in gradients)
-    before = running.node
-    try:
-        pulled = run._pulled(node, [None if g is None else run.cotangent(g) for g in gradients])
-    finally:
-        running.node = before
+    pulled = run._pulled(node, [None if g is None else run.cotangent(g) for g in gradients])
     found = tuple(
         None if c is None or p is None else run.gradient(c, p)
         for c, p in zip(pulled or [None] * len(node.parents), node.parents, strict=True)

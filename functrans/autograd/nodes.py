@@ -65,11 +65,9 @@ class Running(threading.local):
 
     Attributes:
       backward: the innermost backward pass, or ``None``.
-      node: the node that it is at.
     """
 
     backward: Any = None
-    node: Any = None
 
 
 running = Running()
@@ -260,8 +258,9 @@ class GraphNode(Hooked, Node):
             return
         if self.guards or (self.saved is not None and has_residuals(self.saved)):
             self.is_freed = True
-            self.guards = self.primal_guards = ()
-            self.saved = self.primals = None
+            self.guards, self.saved = (), None
+            if self.primals is not None:
+                self.primals, self.primal_guards = None, ()
 
     def keep_result(self, storage: Storage, memory: np.ndarray) -> None:
         """Keep what is saved of a result, whose memory is about to be written to."""

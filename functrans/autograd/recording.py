@@ -44,6 +44,7 @@ from functrans.primitives.torch_elementwise import with_slope
 
 _PACKAGE = __file__.rpartition("autograd")[0]
 _NO_PARAMS: Mapping[str, Any] = {}
+_new = object.__new__
 _SCALARS = frozenset({float, int, complex, bool, np.float64, np.float32})
 
 
@@ -87,7 +88,7 @@ class ImperativeTrace(Trace):
         before, storage = tensor._stored(), Storage()
         storage.views = before.views  # what was saved of its memory refers to the other storage
         for x in (tensor, *[reference() for reference in storage.views]):
-            if x is None or x._trace is self or not (x is tensor or x._view.root is tensor):  # type: ignore[union-attr]  # views have one
+            if x is None or x._trace is self or not (x is tensor or x._view.root is tensor):
                 continue  # also a dual tensor that is made of it
             node_of(x)  # a view takes over what was written to its base
             x._memory()
@@ -213,9 +214,13 @@ class ImperativeTrace(Trace):
         else:
             saved = [None] * len(values)
         own = GraphNode(
-            primitive, _NO_PARAMS, saved, tuple(parents), out.shape, out.dtype, capture(4)
+            primitive, _NO_PARAMS, saved, tuple(parents), out.shape, out.dtype, capture()
         )
-        result = Tensor.of(out, own, None if self is PERMANENT else self)
+        if self is PERMANENT and not modes.is_inside:
+            result: Tensor = _new(Tensor)
+            result._value, result._node = out, own
+        else:
+            result = self.tensor(out, own)
         if has_torch:
             result._follows = True
         if needed & bit:
@@ -627,8 +632,8 @@ def note_node(node: GraphNode, operands: Sequence[Any], results: Sequence[Any]) 
             stack.pop()
         lines = node.metadata["traceback_"] = stack.format()
         annotate(node, Annotation(ANOMALY_ORIGIN, "".join(lines)))
-        if running.node is not None:
-            node.metadata["parent_"] = edge_of(running.node)[0]
+        if running.backward is not None and running.backward.node is not None:
+            node.metadata["parent_"] = edge_of(running.backward.node)[0]
     if modes.packers:
         pack, unpack = modes.packers[-1]
         node.pack_residuals(pack, unpack, operands, results)

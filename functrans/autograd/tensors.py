@@ -43,13 +43,15 @@ class Storage:
     def __init__(self) -> None:
         self.version = 0
         self.is_viewed = False
-        self.views: list[weakref.ref[Tensor]] = []
+        self.views: Any = ()  # most lists would stay empty
         self._n_views = 16
-        self.held: list[weakref.ref[Tensor]] = []
+        self.held: Any = ()
         self.writer: tuple[str, Any] | None = None
 
     def note_view(self, view: Tensor) -> None:
         """Know a view of it, as long as it is there."""
+        if not self.views:
+            self.views = []
         self.views.append(weakref.ref(view))
         if len(self.views) > self._n_views:
             self.views = [reference for reference in self.views if reference() is not None]
@@ -61,7 +63,7 @@ class Storage:
             for tensor in self._held():
                 tensor._value = np.array(tensor._value, order="K")
                 tensor._storage = None
-            self.held = []
+            self.held = ()
 
     def _held(self) -> list[Tensor]:
         return [tensor for reference in self.held if (tensor := reference()) is not None]

@@ -142,7 +142,7 @@ def pull_elementwise(
         if pulled is None or type(pulled) is Zero:
             results.append(None)
             continue
-        if shape != target.shape or type(pulled) is Masked or pulled.dtype != target.dtype:
+        if shape != target.shape or type(pulled) is Masked or pulled.dtype is not target.dtype:
             pulled = _fit(pulled, shape, target, size)
         results.append(pulled)
     return results

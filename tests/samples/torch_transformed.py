@@ -11,6 +11,7 @@ from functrans.errors import ConcretizationError
 
 MORE = """
 T.subtract(A,B)
+(A*1).to_dense()
 (lambda y: y.subtract_(B))(A*1)
 (lambda y: y.multiply_(B))(A*1)
 (lambda y: y.divide_(P))(A*1)

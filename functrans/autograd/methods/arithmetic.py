@@ -151,6 +151,8 @@ def operator_forms(label: str, primitive: Primitive, true: bool = False) -> dict
             if other is NotImplemented:
                 return NotImplemented
         try:
+            if type(other) is float and self._value.dtype.kind == "f":  # a look less
+                return self._trace.elementwise(primitive, (self, other))
             return apply(primitive, self, other, true)
         except Exception as error:
             shorten(error)
