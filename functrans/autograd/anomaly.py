@@ -82,7 +82,7 @@ class detect_anomaly(_Anomaly):  # noqa: N801  # torch's name
         super().__init__(True, check_nan)
         warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should "
-            "only be enabled for debugging.",
+            "only be enabled for debugging."
         )
 
     def __enter__(self) -> None:

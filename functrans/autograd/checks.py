@@ -251,7 +251,7 @@ def _checked_inputs(inputs: tuple[Any, ...]) -> list[int]:
             warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or "
                 "complex. This check will likely fail if all the inputs are not of double "
-                "precision floating point or complex. ",
+                "precision floating point or complex. "
             )
         value = x._value
         if isinstance(value, np.ndarray) and any(

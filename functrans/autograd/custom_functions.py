@@ -702,11 +702,7 @@ class _Static:
     __slots__ = ("avals", "layout", "out_avals", "perturbed")
 
     def __init__(
-        self,
-        layout: _Layout,
-        out_avals: list[Any],
-        avals: list[Any],
-        perturbed: tuple[bool, ...],
+        self, layout: _Layout, out_avals: list[Any], avals: list[Any], perturbed: tuple[bool, ...]
     ) -> None:
         self.perturbed = perturbed
         self.layout = layout

@@ -476,9 +476,7 @@ class Factories:
 
     # like another tensor
 
-    def _like(
-        self, input: Tensor, value: np.ndarray, requires_grad: bool
-    ) -> Tensor:  # torch's name
+    def _like(self, input: Tensor, value: np.ndarray, requires_grad: bool) -> Tensor:
         result = self.made(value, requires_grad)
         if value.dtype.kind in "iub" and input.dtype.kind in "iub":
             result._follows = input._follows
@@ -496,7 +494,7 @@ class Factories:
 
     def full_like(
         self,
-        input: Tensor,  # torch's name
+        input: Tensor,
         fill_value: object,
         *,
         dtype: DTypeLike | None = None,
@@ -572,7 +570,7 @@ class Factories:
 
     def randint_like(
         self,
-        input: Tensor,  # torch's name
+        input: Tensor,
         low: int = 0,
         high: int | None = None,
         *,

@@ -24,13 +24,7 @@ import numpy as np
 
 from functrans.autograd.composites import AliasNode
 from functrans.autograd.nodes import COMPOSITE
-from functrans.autograd.recording import (
-    PERMANENT,
-    ImperativeTrace,
-    enter_session,
-    follow,
-    node_of,
-)
+from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, follow, node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, bind

@@ -95,7 +95,7 @@ def other_operand(self: Tensor, other: Any) -> Any:
     return NotImplemented
 
 
-def checked_operand(name: str, input: Tensor, other: Any) -> Any:  # torch's name
+def checked_operand(name: str, input: Tensor, other: Any) -> Any:
     """An operand as a tensor or number.
 
     Raises:
@@ -125,7 +125,7 @@ def binary(
       refuses: kinds of dtypes that torch refuses.
     """
 
-    def operation(input: Any, other: Any) -> Tensor:  # torch's name
+    def operation(input: Any, other: Any) -> Tensor:
         if type(other) is not Tensor and type(other) is not float:
             first = input if isinstance(input, Tensor) else other
             check_tensor(name, first)
@@ -218,7 +218,7 @@ def _writing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return boundary(method)
 
 
-def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
+def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """``input + alpha * other``."""
     other = checked_operand("add", input, other)
     if type(alpha) is int and alpha == 1:
@@ -226,7 +226,7 @@ def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
     return _with_alpha("add", "Add", ew.add_p, input, other, alpha)
 
 
-def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:  # torch's name
+def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """``input - alpha * other``.
 
     Raises:
@@ -276,7 +276,7 @@ def _with_alpha(
     )
 
 
-def rsub(input: Tensor, other: object, *, alpha: object = 1) -> Tensor:  # torch's name
+def rsub(input: Tensor, other: object, *, alpha: object = 1) -> Tensor:
     """``other - alpha * input``."""
     other = checked_operand("rsub", input, other)
     _refuse_truth(input, other)
@@ -284,14 +284,12 @@ def rsub(input: Tensor, other: object, *, alpha: object = 1) -> Tensor:  # torch
     return joined(label, lambda x, y: y - (x if alpha == 1 else x * alpha), input, other)
 
 
-def mul(input: Tensor, other: Any) -> Tensor:  # torch's name
+def mul(input: Tensor, other: Any) -> Tensor:
     """Product, element by element."""
     return apply(ew.multiply_p, input, checked_operand("mul", input, other))
 
 
-def div(
-    input: Tensor, other: object, *, rounding_mode: str | None = None
-) -> Tensor:  # torch's name
+def div(input: Tensor, other: object, *, rounding_mode: str | None = None) -> Tensor:
     """Quotient; ``rounding_mode`` is ``None``, ``"trunc"`` or ``"floor"``.
 
     Raises:
@@ -348,7 +346,7 @@ def _refuse_zero(x: Any) -> None:
         raise RuntimeError("ZeroDivisionError")
 
 
-def floor_divide(input: Any, other: object, label: str = "FloorDivide") -> Tensor:  # torch's name
+def floor_divide(input: Any, other: object, label: str = "FloorDivide") -> Tensor:
     """The largest integer below the quotient.
 
     Raises:
@@ -362,7 +360,7 @@ def floor_divide(input: Any, other: object, label: str = "FloorDivide") -> Tenso
 
 
 def _remainder(name: str, label: str, primitive: Primitive, sign_of: str) -> Callable[..., Any]:
-    def operation(input: object, other: Any) -> Tensor:  # torch's name
+    def operation(input: object, other: Any) -> Tensor:
         a, b = promoted(input, other)
         if result_dtype(a, b).kind in "iub":
             _refuse_zero(b)
@@ -378,7 +376,7 @@ remainder = _remainder("remainder", "Remainder", te.torch_remainder_p, "divisor"
 fmod = _remainder("fmod", "Fmod", ew.fmod_p, "dividend")
 
 
-def power(input: Any, exponent: Any) -> Tensor:  # torch's name
+def power(input: Any, exponent: Any) -> Tensor:
     """``input ** exponent``; one of them may be a number.
 
     Raises:
@@ -407,7 +405,7 @@ def _integer_power(x: Any, y: Any) -> Any:
     return cast(ew.where(y < 0, inverse, ew.power(x, ew.maximum(y, 0))), dtype_of(x))
 
 
-def float_power(input: object, exponent: object) -> Tensor:  # torch's name
+def float_power(input: object, exponent: object) -> Tensor:
     """``input ** exponent`` in float64 or complex128."""
     is_complex = result_dtype(input, exponent).kind == "c"
     dtype = np.dtype(np.complex128 if is_complex else np.float64)

@@ -37,7 +37,7 @@ from functrans.primitives import torch_elementwise as te
 from functrans.primitives.structural import cast
 
 
-def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:  # torch's name
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """``input + weight * (end - input)``.
 
     Raises:
@@ -60,17 +60,13 @@ def _blended(a: Any, b: Any, weight: Any) -> Array | Tensor:
     return ew.where(is_near, a + weight * step, b - step * (1 - weight))
 
 
-def addcmul(
-    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: object = 1
-) -> Tensor:  # torch's name
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: object = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``."""
     value = number("addcmul", "value", value)
     return joined("Addcmul", lambda x, a, b: x + (value * a) * b, input, tensor1, tensor2)
 
 
-def addcdiv(
-    input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: object = 1
-) -> Tensor:  # torch's name
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: object = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``.
 
     Raises:
@@ -89,7 +85,7 @@ def addcdiv(
     return joined("Addcdiv", lambda x, a, b: x + (value * a) / b, input, tensor1, tensor2)
 
 
-def clamp(input: Tensor, min: object = None, max: Any = None) -> Tensor:  # torch's name
+def clamp(input: Tensor, min: object = None, max: Any = None) -> Tensor:
     """Each element at least ``min`` and at most ``max``.
 
     Raises:
@@ -123,23 +119,21 @@ def _clamped_by_tensors(label: str, x: Tensor, low: Any, high: Any) -> Tensor:
     return joined(label, te.clamp, x, low, high)
 
 
-def clamp_min(input: Tensor, min: object) -> Tensor:  # torch's name
+def clamp_min(input: Tensor, min: object) -> Tensor:
     """Each element at least ``min``."""
     if isinstance(min, Tensor):
         return _clamped_by_tensors("ClampMinBackward1", input, min, None)
     return named(clamp(input, min=min), "ClampMin")
 
 
-def clamp_max(input: Tensor, max: object) -> Tensor:  # torch's name
+def clamp_max(input: Tensor, max: object) -> Tensor:
     """Each element at most ``max``."""
     if isinstance(max, Tensor):
         return _clamped_by_tensors("ClampMaxBackward1", input, None, max)
     return named(clamp(input, max=max), "ClampMax")
 
 
-def where(
-    condition: Tensor, input: Any = None, other: Any = None, *, out: object = None
-) -> Any:  # torch's name
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: object = None) -> Any:
     """``input`` where the condition holds, else ``other``; positions that are true, alone.
 
     Raises:
@@ -171,7 +165,7 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
     return where(condition, self, other)
 
 
-def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:  # torch's name
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The tensor with a number where a mask holds.
 
     Raises:
@@ -197,17 +191,17 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:  # torch's n
     return composite("MaskedFill", lambda x, m: ew.where(m, number, x), input, mask)
 
 
-def ldexp(input: Tensor, other: object) -> Tensor:  # torch's name
+def ldexp(input: Tensor, other: object) -> Tensor:
     """``input * 2 ** other``."""
     return joined("Ldexp", lambda x, n: x * ew.exp2(n), input, other, true=True)
 
 
-def xlogy(input: Any, other: Any) -> Tensor:  # torch's name
+def xlogy(input: Any, other: Any) -> Tensor:
     """``input * log(other)``, 0 where ``input`` is 0."""
     return joined("Xlogy", te.xlogy, input, other, true=True)
 
 
-def heaviside(input: Tensor, values: Tensor) -> Tensor:  # torch's name
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """0 below 0, 1 above, ``values`` at 0."""
     if input.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")

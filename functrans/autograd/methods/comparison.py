@@ -31,7 +31,7 @@ from functrans.primitives import elementwise as ew
 
 
 def _comparison(name: str, primitive: Any, operand: Callable[..., Any]) -> Callable[..., Any]:
-    def operation(input: Tensor, other: Any) -> Tensor:  # torch's name
+    def operation(input: Tensor, other: Any) -> Tensor:
         other = operand(input, other)
         if other is NotImplemented:
             return NotImplemented
@@ -41,18 +41,18 @@ def _comparison(name: str, primitive: Any, operand: Callable[..., Any]) -> Calla
 
 
 def _logical(name: str, primitive: Any) -> Callable[..., Any]:
-    def operation(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+    def operation(input: Tensor, other: Tensor) -> Tensor:
         return elementwise(primitive, *(apply(ew.not_equal_p, x, 0) for x in (input, other)))
 
     return documented(operation, name, f"``{name}`` of two tensors; numbers other than 0 are true.")
 
 
-def logical_not(input: Tensor) -> Tensor:  # torch's name
+def logical_not(input: Tensor) -> Tensor:
     """Whether each element is 0."""
     return apply(ew.equal_p, input, 0)
 
 
-def bitwise_not(input: Tensor) -> Tensor:  # torch's name
+def bitwise_not(input: Tensor) -> Tensor:
     """Each bit inverted.
 
     Raises:
@@ -66,23 +66,19 @@ def bitwise_not(input: Tensor) -> Tensor:  # torch's name
 
 
 def _test(name: str, function: Callable[[Tensor], Any]) -> Row:
-    def operation(input: Tensor) -> Tensor:  # torch's name
+    def operation(input: Tensor) -> Tensor:
         return function(input)
 
     return Row(name, documented(operation, name, f"``{name}`` of each element."))
 
 
-def _same_dtype(input: Tensor, other: Tensor) -> None:  # torch's name
+def _same_dtype(input: Tensor, other: Tensor) -> None:
     if input.dtype != other.dtype:
         raise RuntimeError(f"{torch_kind(input.dtype)} did not match {torch_kind(other.dtype)}")
 
 
 def isclose(
-    input: Tensor,  # torch's name
-    other: Tensor,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
-    equal_nan: bool = False,
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Whether elements differ by at most ``atol + rtol * |other|``."""
     _same_dtype(input, other)
@@ -90,17 +86,13 @@ def isclose(
 
 
 def allclose(
-    input: Tensor,  # torch's name
-    other: Tensor,
-    rtol: float = 1e-05,
-    atol: float = 1e-08,
-    equal_nan: bool = False,
+    input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Whether all elements differ by at most ``atol + rtol * |other|``."""
     return bool(np.all(looked_at(isclose(input, other, rtol, atol, equal_nan), "bool()")))
 
 
-def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
+def equal(input: Tensor, other: Tensor) -> bool:
     """Whether shapes and all elements are the same."""
     check_tensor("equal", other, "other", 2)
     if input.shape != other.shape:
@@ -109,11 +101,7 @@ def equal(input: Tensor, other: Tensor) -> bool:  # torch's name
 
 
 def isin(
-    elements: object,
-    test_elements: object,
-    *,
-    assume_unique: bool = False,
-    invert: bool = False,
+    elements: object, test_elements: object, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
     """Whether each element is among those of another tensor."""
     return fixed(lambda x, among: fnp.isin(x, among, invert=invert), elements, test_elements)

@@ -31,14 +31,14 @@ from functrans.primitives import torch_elementwise as te
 from functrans.primitives.indexing import gather
 
 
-def real(input: Tensor) -> Tensor:  # torch's name
+def real(input: Tensor) -> Tensor:
     """The real part: a view; a real tensor itself."""
     if input.dtype.kind != "c":
         return input
     return view("Select", input, complex_parts.real, lambda x: x.real)
 
 
-def imag(input: Tensor) -> Tensor:  # torch's name
+def imag(input: Tensor) -> Tensor:
     """The imaginary part: a view.
 
     Raises:
@@ -49,7 +49,7 @@ def imag(input: Tensor) -> Tensor:  # torch's name
     return view("Select", input, complex_parts.imag, lambda x: x.imag)
 
 
-def conj(input: Tensor) -> Tensor:  # torch's name
+def conj(input: Tensor) -> Tensor:
     """The complex conjugate: a view, though its memory is a copy; a real tensor itself."""
     if input.dtype.kind != "c":
         return input
@@ -60,29 +60,29 @@ def conj(input: Tensor) -> Tensor:  # torch's name
     return view("Conj", input, complex_parts.conjugate, memory, is_copied=True)
 
 
-def conj_physical(input: Tensor) -> Tensor:  # torch's name
+def conj_physical(input: Tensor) -> Tensor:
     """The complex conjugate, as a copy."""
     if input.dtype.kind != "c":
         return copied(input, "Clone")
     return named(complex_parts.conjugate(input), "ConjPhysical")
 
 
-def is_conj(input: Tensor) -> bool:  # torch's name
+def is_conj(input: Tensor) -> bool:
     """Whether it is a view of what was conjugated."""
     return input.dtype.kind == "c" and input._view is not None and input._view.is_conj
 
 
-def resolve_conj(input: Tensor) -> Tensor:  # torch's name
+def resolve_conj(input: Tensor) -> Tensor:
     """A copy of a view of what was conjugated; any other tensor itself."""
     return copied(input, "Clone") if is_conj(input) else input
 
 
-def resolve_neg(input: Tensor) -> Tensor:  # torch's name
+def resolve_neg(input: Tensor) -> Tensor:
     """The tensor itself: negatives are never views."""
     return input
 
 
-def angle(input: Tensor) -> Tensor:  # torch's name
+def angle(input: Tensor) -> Tensor:
     """The argument of complex numbers; 0 or pi for real ones."""
     if input.dtype.kind == "c":
         return composite(
@@ -97,7 +97,7 @@ def angle(input: Tensor) -> Tensor:  # torch's name
     return stepwise("Angle", of, x)
 
 
-def view_as_real(input: Tensor) -> Tensor:  # torch's name
+def view_as_real(input: Tensor) -> Tensor:
     """Complex numbers as pairs of real ones along another, last axis: a view.
 
     Raises:
@@ -118,7 +118,7 @@ def view_as_real(input: Tensor) -> Tensor:  # torch's name
     return view("ViewAsReal", input, step, memory)
 
 
-def view_as_complex(input: Tensor) -> Tensor:  # torch's name
+def view_as_complex(input: Tensor) -> Tensor:
     """Pairs of real numbers along the last axis as complex ones: a view.
 
     Raises:
@@ -173,7 +173,7 @@ def _check_parts(name: str, first: Tensor, second: Tensor) -> None:
         )
 
 
-def polar(abs: Tensor, angle: Tensor) -> Tensor:  # torch's name
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Complex numbers of absolute values and arguments.
 
     Raises:

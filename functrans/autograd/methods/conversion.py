@@ -45,7 +45,7 @@ class device:  # noqa: N801  # torch's name
     """
 
     @boundary
-    def __init__(self, type: Any = "cpu", index: int | None = None) -> None:  # torch's name
+    def __init__(self, type: Any = "cpu", index: int | None = None) -> None:
         name = type.type if isinstance(type, device) else str(type)
         kind, colon, number = name.partition(":")
         if kind not in _KINDS:
@@ -301,7 +301,7 @@ def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None
     return self if dtype is None else self.to(dtype)
 
 
-def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:  # torch's name
+def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Write a Python function of each element.
 
     Raises:

@@ -30,13 +30,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.modes import entered
 from functrans.autograd.promotion import to_dtype, torch_kind
-from functrans.autograd.random import (
-    Generator,
-    check_filled,
-    check_parameters,
-    scaled,
-    stream,
-)
+from functrans.autograd.random import Generator, check_filled, check_parameters, scaled, stream
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
@@ -257,9 +251,7 @@ def _heads(noise: np.ndarray, chance: np.ndarray) -> Array:
     return noise < chance
 
 
-def bernoulli(
-    input: Tensor, p: object = None, *, generator: Generator | None = None
-) -> Tensor:  # torch's name
+def bernoulli(input: Tensor, p: object = None, *, generator: Generator | None = None) -> Tensor:
     """1 with the probability that each element gives, else 0.
 
     Raises:
@@ -307,7 +299,7 @@ def _numbers(draw: Any, shape: tuple[int, ...], dtype: np.dtype, input: Tensor) 
     return result
 
 
-def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:  # torch's name
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Random numbers of Poisson distributions with given rates."""
     rates = _array(input)
     if rates is None:
@@ -388,7 +380,7 @@ def _rows_of(weights: np.ndarray) -> np.ndarray:
 
 
 def multinomial(
-    input: Tensor,  # torch's name
+    input: Tensor,
     num_samples: int,
     replacement: bool = False,
     *,

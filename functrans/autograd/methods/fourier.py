@@ -35,10 +35,7 @@ def _one_axis(name: str, label: str) -> Callable[..., Any]:
     function = getattr(fnp.fft, name)
 
     def operation(
-        input: Tensor,  # torch's name
-        n: int | None = None,
-        dim: int = -1,
-        norm: str | None = None,
+        input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     ) -> Tensor:
         _check(f"fft_{name}", input, norm)
         return composite(
@@ -63,10 +60,7 @@ def _several_axes(name: str, label: str, default: Any) -> Callable[..., Any]:
     function = getattr(fnp.fft, name)
 
     def operation(
-        input: Tensor,  # torch's name
-        s: Any = None,
-        dim: Any = default,
-        norm: str | None = None,
+        input: Tensor, s: Any = None, dim: Any = default, norm: str | None = None
     ) -> Tensor:
         _check(f"fft_{name}", input, norm)
         axes = dim
@@ -80,7 +74,7 @@ def _several_axes(name: str, label: str, default: Any) -> Callable[..., Any]:
 def _shift(name: str) -> Callable[..., Any]:
     function = getattr(fnp.fft, name)
 
-    def operation(input: Tensor, dim: Any = None) -> Tensor:  # torch's name
+    def operation(input: Tensor, dim: Any = None) -> Tensor:
         check_tensor(f"fft_{name}", input)
         return composite("Roll", lambda x: function(x, dim), input)
 

@@ -98,9 +98,7 @@ def _lines(shape: tuple[int, ...], index: Any, axis: int) -> tuple[Any, ...]:
     )
 
 
-def gather(
-    input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False
-) -> Tensor:  # torch's name
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Elements of each line along an axis.
 
     Raises:
@@ -146,7 +144,7 @@ def _scattered(
 
 
 def scatter(
-    input: Tensor,  # torch's name
+    input: Tensor,
     dim: int,
     index: Tensor,
     src: object = None,
@@ -167,19 +165,13 @@ def scatter(
     return _scattered("scatter", label, ops[reduce], input, dim, index, source)
 
 
-def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:  # torch's name
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Elements added to each line along an axis; all of several writes count."""
     return _scattered("scatter_add", "ScatterAdd", "add", input, dim, index, src)
 
 
 def scatter_reduce(
-    input: Tensor,  # torch's name
-    dim: int,
-    index: Tensor,
-    src: Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Elements of each line along an axis combined with others.
 
@@ -219,7 +211,7 @@ def scatter_reduce(
     return made
 
 
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:  # torch's name
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """Elements of an axis.
 
     Raises:
@@ -281,19 +273,17 @@ def _at_axis(
     return composite(label, of, x, source)
 
 
-def index_add(
-    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
-) -> Tensor:  # torch's name
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
     """Slices added to slices of an axis; all of several writes count."""
     return _at_axis("index_add_", "IndexAdd", "add", input, dim, index, source, alpha)
 
 
-def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:  # torch's name
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Slices of an axis replaced by slices."""
     return _at_axis("index_copy_", "IndexCopy", "set", input, dim, index, source)
 
 
-def index_fill(input: Tensor, dim: int, index: Tensor, value: object) -> Tensor:  # torch's name
+def index_fill(input: Tensor, dim: int, index: Tensor, value: object) -> Tensor:
     """Slices of an axis replaced by a number."""
     label = "IndexFill"
     if isinstance(value, Tensor):
@@ -312,7 +302,7 @@ _REDUCTIONS = {"prod": "multiply", "amax": "maximum", "amin": "minimum"}
 
 
 def index_reduce(
-    input: Tensor,  # torch's name
+    input: Tensor,
     dim: int,
     index: Tensor,
     source: Tensor,
@@ -334,19 +324,14 @@ def index_reduce(
     return _at_axis("index_reduce_", "IndexReduce", op, input, dim, index, source)
 
 
-def index_put(
-    input: Tensor,  # torch's name
-    indices: Any,
-    values: Tensor,
-    accumulate: bool = False,
-) -> Tensor:
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Elements at index tensors replaced, or values added to them."""
     index = plain_index(tuple(indices))
     op = "add" if accumulate else "set"
     return composite("IndexPut", lambda x, v: updated(x, index, v, op), input, values)
 
 
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:  # torch's name
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where a mask holds, as a vector.
 
     Raises:
@@ -365,7 +350,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:  # torch's name
     return composite("MaskedSelect", of, input)
 
 
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:  # torch's name
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The elements where a mask holds replaced by those of another tensor, in order.
 
     Raises:
@@ -390,7 +375,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:  # to
     return composite("MaskedScatter", of, input, mask, source)
 
 
-def take(input: Tensor, index: Tensor) -> Tensor:  # torch's name
+def take(input: Tensor, index: Tensor) -> Tensor:
     """Elements by their position in C order.
 
     Raises:
@@ -407,9 +392,7 @@ def take(input: Tensor, index: Tensor) -> Tensor:  # torch's name
     )
 
 
-def put(
-    input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False
-) -> Tensor:  # torch's name
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """Elements replaced by their position in C order, or values added to them."""
     at = _index_array("put_", index).reshape(-1)
     n = math.prod(input.shape)
@@ -427,16 +410,10 @@ def put(
     return composite("Put", of, input, source)
 
 
-def take_along_dim(
-    input: Tensor, indices: Tensor, dim: int | None = None
-) -> Tensor:  # torch's name
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Elements of each line along an axis; index and tensor broadcast along the others."""
     if dim is None:
-        return gather(
-            input.reshape(-1),
-            0,
-            indices.reshape(-1),
-        )
+        return gather(input.reshape(-1), 0, indices.reshape(-1))
     axis = axis_of(dim, len(input.shape))
     at = _index_array("take_along_dim", indices)
     return composite("Gather", lambda x: fnp.take_along_axis(x, at, axis), input)
@@ -462,7 +439,7 @@ def _embedded(label: str, x: Tensor, src: Tensor, part_of: Any) -> Tensor:
     return composite(label, of, x, src)
 
 
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:  # torch's name
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """One element of an axis replaced."""
     refuse_number(len(input.shape), "select() cannot be applied to a 0-dim tensor.", IndexError)
     axis = axis_of(dim, len(input.shape))
@@ -470,7 +447,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor: 
 
 
 def slice_scatter(
-    input: Tensor,  # torch's name
+    input: Tensor,
     src: Tensor,
     dim: int = 0,
     start: int | None = None,
@@ -484,11 +461,7 @@ def slice_scatter(
 
 
 def diagonal_scatter(
-    input: Tensor,  # torch's name
-    src: Tensor,
-    offset: int = 0,
-    dim1: int = 0,
-    dim2: int = 1,
+    input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
     """The diagonal of two axes replaced."""
     return _embedded("DiagonalScatter", input, src, lambda p: np.diagonal(p, offset, dim1, dim2))

@@ -225,9 +225,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return stack([reshape(grid, -1) for grid in meshgrid(*tensors)], 1)
 
 
-def combinations(
-    input: Tensor, r: int = 2, with_replacement: bool = False
-) -> Tensor:  # torch's name
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of ``r`` elements of a vector, a row each."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     index = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
@@ -378,7 +376,7 @@ def _triangle_indices(function: Callable[..., Any]) -> Callable[..., Any]:
     return operation
 
 
-def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:  # torch's name
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The matrix of powers of a vector."""
     return composite("Cumprod", lambda v: fnp.vander(v, N, increasing), x)
 

@@ -52,11 +52,11 @@ class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     """A computation of linear algebra failed: a singular matrix, no convergence."""
 
 
-_SlogdetResult = results("slogdet", "sign", "logabsdet")  # torch's names
-_QrResult = results("qr", "Q", "R")  # torch's names
-_SvdResult = results("svd", "U", "S", "Vh")  # torch's names
-_OldSvdResult = results("svd", "U", "S", "V")  # torch's names
-_EigResult = results("eig", "eigenvalues", "eigenvectors")  # torch's names
+_SlogdetResult = results("slogdet", "sign", "logabsdet")
+_QrResult = results("qr", "Q", "R")
+_SvdResult = results("svd", "U", "S", "Vh")
+_OldSvdResult = results("svd", "U", "S", "V")
+_EigResult = results("eig", "eigenvalues", "eigenvectors")
 _LuResult = results("lu", "P", "L", "U")
 _LstsqResult = results("lstsq", "solution", "residuals", "rank", "singular_values")
 
@@ -121,7 +121,7 @@ def _of_matrices(
       is_square: whether the matrices must be square.
     """
 
-    def operation(A: Tensor) -> Tensor:  # torch's name
+    def operation(A: Tensor) -> Tensor:
         _check_matrix(f"linalg.{name}", A, is_square)
         return _computed(f"linalg.{name}", label, function, A)
 
@@ -147,13 +147,13 @@ inv = _of_matrices("inv", "LinalgInvEx", fnp.linalg.inv, "The inverse of square 
 det = _of_matrices("det", "LinalgDet", fnp.linalg.det, "The determinant of square matrices.")
 
 
-def slogdet(A: Tensor) -> Any:  # torch's name
+def slogdet(A: Tensor) -> Any:
     """Sign and logarithm of the size of the determinant."""
     _check_matrix("linalg.slogdet", A, is_square=True)
     return _SlogdetResult(*several("LinalgSlogdet", lambda a: tuple(fnp.linalg.slogdet(a)), A))
 
 
-def logdet(input: Tensor) -> Tensor:  # torch's name
+def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; NaN where it is negative."""
     _check_matrix("logdet", input, is_square=True)
 
@@ -164,9 +164,7 @@ def logdet(input: Tensor) -> Tensor:  # torch's name
     return composite("Where", of, input)
 
 
-def pinv(
-    A: Tensor, *, rtol: object = None, atol: object = None, hermitian: bool = False
-) -> Tensor:  # torch's name
+def pinv(A: Tensor, *, rtol: object = None, atol: object = None, hermitian: bool = False) -> Tensor:
     """The pseudoinverse; singular values below the larger tolerance count as 0."""
     _check_matrix("linalg.pinv", A)
     if rtol is None and atol is None:
@@ -183,7 +181,7 @@ def pinv(
     return composite("LinalgPinv", of, A, *levels)
 
 
-def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:  # torch's name
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudoinverse; singular values below ``rcond`` times the largest count as 0."""
     return pinv(input, rtol=rcond)
 
@@ -194,7 +192,7 @@ def _largest(a: Any) -> Any:
     return reduction.reduce_max(sizes, (len(shape_of(sizes)) - 1,))
 
 
-def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # torch's name
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """The solution ``X`` of ``A X = B``, or of ``X A = B``.
 
     Raises:
@@ -224,12 +222,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:  # torch's name
 
 
 def solve_triangular(
-    A: Tensor,  # torch's name
-    B: Tensor,  # torch's name
-    *,
-    upper: bool,
-    left: bool = True,
-    unitriangular: bool = False,
+    A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
     """The solution of a triangular system; the other triangle is not read."""
     _check_matrix("linalg.solve_triangular", A, is_square=True)
@@ -248,11 +241,7 @@ def solve_triangular(
 
 
 def triangular_solve(
-    b: Tensor,
-    A: Tensor,  # torch's name
-    upper: bool = True,
-    transpose: bool = False,
-    unitriangular: bool = False,
+    b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
     """The solution of a triangular system, and the matrix."""
     matrix = A.mT if transpose else A
@@ -260,7 +249,7 @@ def triangular_solve(
     return made, A
 
 
-def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:  # torch's names
+def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
     """The solution of a system whose matrix is given by its Cholesky factor."""
     check_tensor("cholesky_solve", input)
     check_tensor("cholesky_solve", L, "input2", 2)
@@ -305,15 +294,13 @@ def _as_factor_jvp(primals: Any, tangents: Any) -> Any:
     return factor, factor @ (inner * half)
 
 
-def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:  # torch's name
+def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """The inverse of a matrix that is given by its Cholesky factor."""
     eye = constant(np.eye(L.shape[-1], dtype=L.dtype), L)
     return cholesky_solve(eye, L, upper)
 
 
-def lstsq(
-    A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None
-) -> Any:  # torch's name
+def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None) -> Any:
     """The solution of a least-squares problem, residuals, rank and singular values."""
     _check_matrix("linalg.lstsq", A)
     products.same_dtype(A, B)
@@ -346,7 +333,7 @@ def lstsq(
 # factorizations ----------------------------------------------------------------------------------
 
 
-def linalg_cholesky(A: Tensor, *, upper: bool = False) -> Tensor:  # torch's name
+def linalg_cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The Cholesky factor of positive definite matrices.
 
     Raises:
@@ -355,7 +342,7 @@ def linalg_cholesky(A: Tensor, *, upper: bool = False) -> Tensor:  # torch's nam
     return _cholesky("linalg.cholesky", "LinalgCholeskyEx", A, upper)
 
 
-def cholesky(input: Tensor, upper: bool = False) -> Tensor:  # torch's name
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The Cholesky factor of positive definite matrices."""
     return _cholesky("cholesky", "Cholesky", input, upper)
 
@@ -366,7 +353,7 @@ def _cholesky(name: str, label: str, a: Tensor, upper: bool) -> Tensor:
     return _computed(name, label, lambda a: fnp.linalg.cholesky(_as_hermitian(a), upper=upper), a)
 
 
-def qr(A: Tensor, mode: str = "reduced") -> Any:  # torch's name
+def qr(A: Tensor, mode: str = "reduced") -> Any:
     """An orthogonal and a triangular factor."""
     _check_matrix("linalg.qr", A)
     if mode == "r":
@@ -380,14 +367,12 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:  # torch's name
     return _QrResult(*several("LinalgQr", lambda a: tuple(fnp.linalg.qr(a, mode)), A))
 
 
-def old_qr(input: Tensor, some: bool = True) -> Any:  # torch's name
+def old_qr(input: Tensor, some: bool = True) -> Any:
     """An orthogonal and a triangular factor."""
     return qr(input, "reduced" if some else "complete")
 
 
-def linalg_svd(
-    A: Tensor, full_matrices: bool = True, *, driver: str | None = None
-) -> Any:  # torch's name
+def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """Singular vectors, values and the adjoint of the right vectors."""
     _check_matrix("linalg.svd", A)
     found = _several_computed(
@@ -399,7 +384,7 @@ def linalg_svd(
     return _SvdResult(*found)
 
 
-def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:  # torch's name
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     """Singular vectors and values; the right vectors are columns."""
     u, s, vh = linalg_svd(input, not some)
     return _OldSvdResult(u, s, vh.mH)
@@ -410,7 +395,7 @@ svdvals = _of_matrices(
 )
 
 
-def eigh(A: Tensor, UPLO: str = "L") -> Any:  # torch's names
+def eigh(A: Tensor, UPLO: str = "L") -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
     _check_matrix("linalg.eigh", A, is_square=True)
 
@@ -421,7 +406,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Any:  # torch's names
     )
 
 
-def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:  # torch's names
+def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Eigenvalues of Hermitian matrices, ascending."""
     _check_matrix("linalg.eigvalsh", A, is_square=True)
 
@@ -435,7 +420,7 @@ def _as_complex(x: Any) -> Any:
     return x if dtype.kind == "c" else structural.cast(x, np.result_type(dtype, np.complex64))
 
 
-def eig(A: Tensor) -> Any:  # torch's name
+def eig(A: Tensor) -> Any:
     """Eigenvalues and eigenvectors, complex."""
     _check_matrix("linalg.eig", A, is_square=True)
     found = _several_computed(
@@ -449,7 +434,7 @@ eigvals = _of_matrices(
 )
 
 
-def lu(A: Tensor, *, pivot: bool = True) -> Any:  # torch's name
+def lu(A: Tensor, *, pivot: bool = True) -> Any:
     """A permutation, a lower and an upper triangular factor.
 
     Raises:
@@ -510,9 +495,7 @@ def _checked_form(
     name = function.__name__.removeprefix("linalg_")
     kind = results(f"{function.__name__}_ex", *fields)
 
-    def operation(
-        A: Tensor, *args: Any, check_errors: bool = False, **kwargs: object
-    ) -> Any:  # torch's name
+    def operation(A: Tensor, *args: Any, check_errors: bool = False, **kwargs: object) -> Any:
         _check_matrix(f"linalg.{name}", A, is_square=True)
         info = fixed(lambda a: structural.cast(failures(a), np.dtype(np.int32)), A)
         numbers = known(info)
@@ -530,12 +513,12 @@ def _checked_form(
     return operation
 
 
-def tensorinv(A: Tensor, ind: int = 2) -> Tensor:  # torch's name
+def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     """The inverse of a tensor as a linear map from its last axes to its first ``ind``."""
     return _computed("linalg.tensorinv", "ReshapeAlias", lambda a: fnp.linalg.tensorinv(a, ind), A)
 
 
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:  # torch's names
+def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
     """The solution of a system whose unknown and right side have several axes."""
     axes = None if dims is None else tuple(dims)
     return _computed(
@@ -552,19 +535,14 @@ def vector_norm(
     dim: object = None,
     keepdim: bool = False,
     *,
-    dtype: DTypeLike | None = None,  # torch's name
+    dtype: DTypeLike | None = None,
 ) -> Tensor:
     """The norm of the elements as vectors, of any order."""
     return norm(x, ord, dim, keepdim, dtype)
 
 
 def matrix_norm(
-    A: Tensor,  # torch's name
-    ord: Any = "fro",  # torch's name
-    dim: Any = (-2, -1),
-    keepdim: bool = False,
-    *,
-    dtype: Any = None,
+    A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
     """The norm of matrices: Frobenius, nuclear, or of order 1, 2, infinity, or a negative one.
 
@@ -572,7 +550,7 @@ def matrix_norm(
       RuntimeError: another order.
     """
     if dtype is not None:
-        A = to_dtype(A, np.dtype(dtype))  # torch's name
+        A = to_dtype(A, np.dtype(dtype))
     if ord == "fro":
         return norm(A, 2, dim, keepdim)
     if ord not in (1, -1, 2, -2, "nuc", math.inf, -math.inf):
@@ -583,12 +561,7 @@ def matrix_norm(
 
 
 def linalg_norm(
-    A: Tensor,  # torch's name
-    ord: Any = None,  # torch's name
-    dim: Any = None,
-    keepdim: bool = False,
-    *,
-    dtype: object = None,
+    A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: object = None
 ) -> Tensor:
     """The norm of vectors or matrices, by the number of axes and the order."""
     if dim is None and ord is not None and len(A.shape) not in (1, 2):
@@ -604,15 +577,13 @@ def linalg_norm(
     return norm(A, float(ord), dim, keepdim, dtype)
 
 
-def cond(A: Tensor, p: Any = None) -> Tensor:  # torch's name
+def cond(A: Tensor, p: Any = None) -> Tensor:
     """The condition number of matrices."""
     label = "SqueezeBackward1" if p in (None, 2, -2) else "Mul"
     return composite(label, lambda a: fnp.linalg.cond(a, p), A)
 
 
-def matrix_rank(
-    A: Tensor, *, tol: object = None, hermitian: bool = False
-) -> Tensor:  # torch's name
+def matrix_rank(A: Tensor, *, tol: object = None, hermitian: bool = False) -> Tensor:
     """The rank of matrices."""
     _check_matrix("linalg.matrix_rank", A)
     if tol is None:
@@ -631,21 +602,19 @@ matrix_exp = _of_matrices(
 )
 
 
-def matrix_power(A: Tensor, n: int) -> Tensor:  # torch's name
+def matrix_power(A: Tensor, n: int) -> Tensor:
     """An integer power of square matrices."""
     _check_matrix("linalg.matrix_power", A, is_square=True)
     label = "LinalgInvEx" if n == -1 else "UnsafeView" if len(A.shape) > 2 else "Mm"
     return _computed("linalg.matrix_power", label, lambda a: fnp.linalg.matrix_power(a, n), A)
 
 
-def linalg_diagonal(
-    A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1
-) -> Tensor:  # torch's name
+def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonal of matrices."""
     return A.diagonal(offset, dim1, dim2)
 
 
-def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:  # torch's name
+def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The vector product along an axis of extent 3."""
     return products.cross(input, other, dim)
 

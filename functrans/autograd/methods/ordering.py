@@ -99,11 +99,7 @@ def _extremum(
     label = name.capitalize()
 
     def operation(
-        input: Tensor,  # torch's name
-        dim: Any = None,
-        keepdim: bool = False,
-        *,
-        other: object = None,
+        input: Tensor, dim: Any = None, keepdim: bool = False, *, other: object = None
     ) -> Any:
         if isinstance(dim, Tensor) or other is not None:
             return of_two(input, dim if other is None else other)
@@ -127,7 +123,7 @@ def _extremum(
 
 
 def _amax(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def operation(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:  # torch's name
+    def operation(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
         axes = axes_of(input, dim)
         if any(not input.shape[axis] for axis in axes):
             raise IndexError(f"{name}(): Expected reduction dim to have non-zero size.")
@@ -138,7 +134,7 @@ def _amax(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     )
 
 
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:  # torch's name
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest element, of all or along an axis."""
     return _MinMax(
         reduced("Aminmax", input, reduction.reduce_min, dim, keepdim),
@@ -147,9 +143,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 
 def _position(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def operation(
-        input: Tensor, dim: int | None = None, keepdim: bool = False
-    ) -> Tensor:  # torch's name
+    def operation(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
         if dim is None:
             if not math.prod(input.shape):
                 raise IndexError(
@@ -173,7 +167,7 @@ def _position(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cumulative(name: str, running: Any, at_least: Any) -> Callable[..., Any]:
-    def operation(input: Tensor, dim: int) -> Any:  # torch's name
+    def operation(input: Tensor, dim: int) -> Any:
         axis = axis_of(dim, len(input.shape))
         label = name.capitalize()
         if not input.shape:
@@ -203,12 +197,7 @@ def _sorted_positions(x: Any, axis: int, descending: bool) -> Array:
     return fnp.flip(backwards, axis)
 
 
-def sort(
-    input: Tensor,  # torch's name
-    dim: int = -1,
-    descending: bool = False,
-    stable: bool = True,
-) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements of each line in order, and where they stood; equal ones keep their order."""
     axis = axis_of(dim, len(input.shape))
     if not input.shape:
@@ -221,28 +210,17 @@ def sort(
     return _pair("sort", *several("Sort", of, input))
 
 
-def argsort(
-    input: Tensor,  # torch's name
-    dim: int = -1,
-    descending: bool = False,
-    stable: bool = False,
-) -> Tensor:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """Positions that sort each line."""
     return sort(input, dim, descending).indices
 
 
-def msort(input: Tensor) -> Tensor:  # torch's name
+def msort(input: Tensor) -> Tensor:
     """Sorted along the first axis."""
     return sort(input, 0).values
 
 
-def topk(
-    input: Tensor,  # torch's name
-    k: int,
-    dim: int = -1,
-    largest: bool = True,
-    sorted: bool = True,  # torch's name
-) -> Any:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The ``k`` largest or smallest elements of each line, in order, and where they stand.
 
     Raises:
@@ -262,7 +240,7 @@ def topk(
     return _pair("topk", *several("Topk", of, input))
 
 
-def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:  # torch's name
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The ``k``-th smallest element of each line, and where it stands.
 
     Raises:
@@ -295,9 +273,7 @@ def _median(name: str, is_nan_skipped: bool) -> Callable[..., Any]:
         first = reduction.argmax(structural.cast(x != x, np.int64), axis)
         return ew.where(has_nan, first, middle)
 
-    def operation(
-        input: Tensor, dim: int | None = None, keepdim: bool = False
-    ) -> Any:  # torch's name
+    def operation(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         if dim is not None:
             own = "NanmedianBackward1" if is_nan_skipped else "MedianBackward1"
             return _selected(name, own, input, position, dim, keepdim)
@@ -320,7 +296,7 @@ def _median(name: str, is_nan_skipped: bool) -> Callable[..., Any]:
     )
 
 
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:  # torch's name
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent element of each line, the smallest of several, and its last position."""
 
     def position(x: Any, axis: int) -> Any:
@@ -348,7 +324,7 @@ def _quantile(name: str, skips_nan: bool) -> Callable[..., Any]:
     """Quantiles by interpolation between the two elements next to a place in the order."""
 
     def operation(
-        input: Tensor,  # torch's name
+        input: Tensor,
         q: Any,
         dim: int | None = None,
         keepdim: bool = False,
@@ -420,7 +396,7 @@ def _interpolated(lines: Any, at: Any, skips_nan: bool, interpolation: str) -> A
 # counting ----------------------------------------------------------------------------------------
 
 
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:  # torch's name
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Positions of elements that are not 0: a row each, or a tensor per axis."""
     value = np.asarray(looked_at(input))
     if as_tuple:
@@ -431,8 +407,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:  # torch's name
 
 
 def unique(
-    input: Tensor,  # torch's name
-    sorted: bool = True,  # torch's name
+    input: Tensor,
+    sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
     dim: int | None = None,
@@ -460,10 +436,7 @@ def _chosen(x: Tensor, places: np.ndarray, dim: int | None) -> Tensor:
 
 
 def unique_consecutive(
-    input: Tensor,  # torch's name
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    dim: int | None = None,
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """The elements, or slices along an axis, without those that equal the one before."""
     value = np.asarray(looked_at(input))
@@ -482,7 +455,7 @@ def unique_consecutive(
 
 def searchsorted(
     sorted_sequence: Tensor,
-    input: Any,  # torch's name
+    input: Any,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -502,19 +475,13 @@ def searchsorted(
 
 
 def bucketize(
-    input: object,  # torch's name
-    boundaries: Tensor,
-    *,
-    out_int32: bool = False,
-    right: bool = False,
+    input: object, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
     """In which interval between boundaries each element lies."""
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
-def bincount(
-    input: Tensor, weights: Tensor | None = None, minlength: int = 0
-) -> Tensor:  # torch's name
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each number occurs, or the sum of its weights.
 
     Raises:
@@ -530,9 +497,7 @@ def bincount(
     return fixed(lambda x, w: structural.cast(fnp.bincount(x, w, minlength), dtype), input, weights)
 
 
-def histc(
-    input: Tensor, bins: int = 100, min: float = 0, max: float = 0
-) -> Tensor:  # torch's names
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Counts of elements in intervals of one width."""
     if input.dtype.kind in "iub":
         raise RuntimeError(f"\"histogram_cpu\" not implemented for '{torch_kind(input.dtype)}'")
@@ -550,11 +515,7 @@ def histc(
 
 
 def diff(
-    input: Tensor,  # torch's name
-    n: int = 1,
-    dim: int = -1,
-    prepend: object = None,
-    append: object = None,
+    input: Tensor, n: int = 1, dim: int = -1, prepend: object = None, append: object = None
 ) -> Tensor:
     """Differences of neighbours along an axis, ``n`` times."""
     refuse_number(len(input.shape), "diff expects input to be at least one-dimensional")
@@ -570,7 +531,7 @@ def diff(
 
 def cov(
     input: Tensor, *, correction: int = 1, fweights: object = None, aweights: object = None
-) -> Tensor:  # torch's name
+) -> Tensor:
     """The covariance matrix of variables, one per row."""
     weights = {"fweights": fweights, "aweights": aweights}
     given = {k: v for k, v in weights.items() if v is not None}
@@ -582,7 +543,7 @@ def cov(
     return composite("Squeeze", of, floating(input), *given.values())
 
 
-def corrcoef(input: Tensor) -> Tensor:  # torch's name
+def corrcoef(input: Tensor) -> Tensor:
     """The correlation matrix of variables, one per row."""
     return composite(
         "ClampBackward1", lambda x: structural.cast(fnp.corrcoef(x), x.dtype), floating(input)

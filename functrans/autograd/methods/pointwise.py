@@ -59,7 +59,7 @@ def unary(
       is_one: whether the function is a single primitive.
     """
 
-    def operation(input: Tensor) -> Tensor:  # torch's name
+    def operation(input: Tensor) -> Tensor:
         kind = input._value.dtype.kind
         if kind not in "fV":
             if kind == "c" and not complex_:
@@ -72,7 +72,7 @@ def unary(
                         f"\"{name}\" not implemented for '{torch_kind(input.dtype)}'"
                     )
                 if integers == TO_FLOAT:
-                    input = floating(input)  # torch's name
+                    input = floating(input)
                 elif integers == COPY:
                     return copied(input, "Clone")
         if is_one:
@@ -82,7 +82,7 @@ def unary(
     return documented(operation, name, f"``{name}`` of each element.")
 
 
-def neg(input: Tensor) -> Tensor:  # torch's name
+def neg(input: Tensor) -> Tensor:
     """The negative.
 
     Raises:
@@ -99,7 +99,7 @@ def neg(input: Tensor) -> Tensor:  # torch's name
 absolute = unary("abs", "Abs", te.absolute, SAME)
 
 
-def sign(input: Tensor) -> Tensor:  # torch's name
+def sign(input: Tensor) -> Tensor:
     """-1, 0 or 1."""
     if input.dtype.kind == "b":
         return copied(input, "Clone")
@@ -111,7 +111,7 @@ def sign(input: Tensor) -> Tensor:  # torch's name
     return stepwise("Sign", te.sign, input)
 
 
-def sgn(input: Tensor) -> Tensor:  # torch's name
+def sgn(input: Tensor) -> Tensor:
     """The sign; for complex numbers ``x / |x|``."""
     if input.dtype.kind == "b":
         return copied(input, "Clone")
@@ -120,7 +120,7 @@ def sgn(input: Tensor) -> Tensor:  # torch's name
     return stepwise("Sgn", te.sign, input)
 
 
-def round_(input: Tensor, *, decimals: int = 0) -> Tensor:  # torch's name
+def round_(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest integer, the even one of two; or the nearest number of some decimals."""
     if input.dtype.kind in "iub":
         return copied(input, "Clone")
@@ -135,7 +135,7 @@ def round_(input: Tensor, *, decimals: int = 0) -> Tensor:  # torch's name
 
 
 def _stepwise(name: str, label: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def operation(input: Tensor) -> Tensor:  # torch's name
+    def operation(input: Tensor) -> Tensor:
         if input.dtype.kind in "iub":
             return copied(input, "Clone")
         return stepwise(label, function, input)
@@ -143,11 +143,8 @@ def _stepwise(name: str, label: str, function: Callable[..., Any]) -> Callable[.
     return documented(operation, name, f"``{name}`` of each element.")
 
 
-def nan_to_num(  # torch's name
-    input: Tensor,  # torch's name
-    nan: float = 0.0,
-    posinf: float | None = None,
-    neginf: float | None = None,
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
     """Numbers in place of NaN and infinities; the derivative is 0 there."""
     if input.dtype.kind in "iub":
@@ -165,7 +162,7 @@ def nan_to_num(  # torch's name
     return composite("NanToNum", cleaned, input)
 
 
-def logit(input: Tensor, eps: float | None = None) -> Tensor:  # torch's name
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """``log(x / (1 - x))``; ``eps`` bounds the elements away from 0 and 1."""
 
     def of(x: Any) -> Any:
@@ -184,7 +181,7 @@ def _complex_sinc(z: Any) -> Any:
     return ew.where(is_zero, series, ew.sin(angle) / angle)
 
 
-def sinc(input: Tensor) -> Tensor:  # torch's name
+def sinc(input: Tensor) -> Tensor:
     """``sin(pi x) / (pi x)``, 1 at 0."""
     if input.dtype.kind == "c":
         return composite("Sinc", _complex_sinc, input)
@@ -199,19 +196,19 @@ def _radians(x: Any) -> Any:
     return x * dtype_of(x).type(math.pi / 180)
 
 
-def positive(input: Tensor) -> Tensor:  # torch's name
+def positive(input: Tensor) -> Tensor:
     """The tensor itself."""
     if input.dtype.kind == "b":
         raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
     return input
 
 
-def signbit(input: Tensor) -> Tensor:  # torch's name
+def signbit(input: Tensor) -> Tensor:
     """Whether the sign bit is set."""
     return fixed(fnp.signbit, input)
 
 
-def frexp(input: Tensor) -> Any:  # torch's name
+def frexp(input: Tensor) -> Any:
     """Mantissa and exponent."""
     return composite("Frexp", fnp.frexp, input)
 

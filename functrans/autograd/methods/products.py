@@ -89,7 +89,7 @@ def _check_factors(a: Tensor, b: Tensor) -> None:
 _LABELS = {(1, 1): "Dot", (2, 1): "Mv", (2, 2): "Mm", (1, 2): "SqueezeBackward4"}
 
 
-def matmul(input: Tensor, other: Any) -> Tensor:  # torch's name
+def matmul(input: Tensor, other: Any) -> Tensor:
     """Matrix product, as ``np.matmul``.
 
     Raises:
@@ -129,7 +129,7 @@ def _of_ranks(name: str, label: str, ranks: tuple[int, int]) -> Callable[..., An
     """A product of tensors of given numbers of axes."""
     kinds = {1: "vector", 2: "matrix", 3: "3D tensor"}
 
-    def operation(input: Tensor, mat2: Tensor) -> Tensor:  # torch's name
+    def operation(input: Tensor, mat2: Tensor) -> Tensor:
         check_tensor(name, mat2, "mat2", 2)
         found = (len(input.shape), len(mat2.shape))
         if found != ranks:
@@ -169,7 +169,7 @@ bmm = _of_ranks("bmm", "Bmm", (3, 3))
 dot = _of_ranks("dot", "Dot", (1, 1))
 
 
-def vdot(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The product of the conjugate of a vector and another one."""
     if input.dtype.kind != "c":
         return named(dot(input, other), "Vdot")
@@ -182,12 +182,7 @@ def _adding(
     """``beta * input + alpha * product``; without ``input`` for ``beta`` 0."""
 
     def operation(
-        input: Tensor,  # torch's name
-        first: Tensor,
-        second: Tensor,
-        *,
-        beta: object = 1,
-        alpha: object = 1,
+        input: Tensor, first: Tensor, second: Tensor, *, beta: object = 1, alpha: object = 1
     ) -> Tensor:
         if (len(first.shape), len(second.shape)) != ranks:
             raise RuntimeError(
@@ -214,7 +209,7 @@ def _adding(
 
         return composite(label, of, input, first, second)
 
-    def renamed(input: Tensor, *args: object, **kwargs: Any) -> Tensor:  # torch's name
+    def renamed(input: Tensor, *args: object, **kwargs: Any) -> Tensor:
         missing = [name for name in names[len(args) :] if name not in kwargs]
         if missing:
             raise TypeError(
@@ -233,7 +228,7 @@ def _sum_of_products(a: Any, b: Any) -> Any:
     return structural.reduce_sum(dot_primitives.matmul(a, b), (0,))
 
 
-def outer(input: Tensor, vec2: Tensor) -> Tensor:  # torch's name
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of elements of two vectors.
 
     Raises:
@@ -245,7 +240,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:  # torch's name
     return composite("Mul", lambda a, b: structural.reshape(a, (*shape_of(a), 1)) * b, input, vec2)
 
 
-def inner(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums of products over the last axes."""
     return composite("View", dot_primitives.inner, input, other)
 
@@ -275,7 +270,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return made
 
 
-def kron(input: Tensor, other: Tensor) -> Tensor:  # torch's name
+def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product."""
     dtype = result_dtype(input, other)
     return composite(
@@ -286,7 +281,7 @@ def kron(input: Tensor, other: Tensor) -> Tensor:  # torch's name
     )
 
 
-def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:  # torch's name
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The vector product along an axis of extent 3.
 
     Raises:

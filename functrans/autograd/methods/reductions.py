@@ -234,7 +234,7 @@ def _spread(name: str, text: str, with_mean: bool = False) -> Callable[..., Any]
         if count_of(self.shape, axes) <= less:
             warn(
                 f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than "
-                "the reduction factor (input numel divided by output numel).",
+                "the reduction factor (input numel divided by output numel)."
             )
 
         def spread(x: Any, axes: Axes) -> Any:

@@ -32,7 +32,7 @@ def _of_order(n: int) -> Callable[..., Any]:
     return lambda x: factor * sf.zeta(float(n + 1), x)
 
 
-def polygamma(n: int, input: Tensor) -> Tensor:  # torch's name
+def polygamma(n: int, input: Tensor) -> Tensor:
     """The derivative of order ``n`` of ``digamma``.
 
     Raises:
@@ -46,7 +46,7 @@ def polygamma(n: int, input: Tensor) -> Tensor:  # torch's name
     return composite("Polygamma", sf.digamma if n == 0 else _of_order(n), x)
 
 
-def mvlgamma(input: Tensor, p: int) -> Tensor:  # torch's name
+def mvlgamma(input: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension ``p``."""
 
     def of(x: Any) -> Any:
@@ -68,7 +68,7 @@ _JOINED: tuple[tuple[str, str, Callable[..., Any]], ...] = (
 
 
 def _of_two(name: str, label: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    def operation(input: Any, other: Any) -> Tensor:  # torch's name
+    def operation(input: Any, other: Any) -> Tensor:
         return joined(label, function, input, other, true=True)
 
     return documented(operation, name, f"``{name}`` of two tensors, or of a tensor and a number.")

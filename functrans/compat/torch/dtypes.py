@@ -119,7 +119,7 @@ class finfo(_Limits):  # noqa: N801  # torch's name
     _names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
 
     @boundary
-    def __init__(self, type: Any = None) -> None:  # torch's name
+    def __init__(self, type: Any = None) -> None:
         own = np.dtype(torch_defaults.dtype if type is None else type)
         if own.kind not in "fcV":
             raise TypeError(
@@ -154,7 +154,7 @@ class iinfo(_Limits):  # noqa: N801  # torch's name
     _names = ("min", "max")
 
     @boundary
-    def __init__(self, type: Any) -> None:  # torch's name
+    def __init__(self, type: Any) -> None:
         own = np.dtype(type)
         if own.kind not in "iu":
             raise TypeError(
@@ -190,11 +190,11 @@ def can_cast(from_: Any, to: Any) -> bool:
     return order[np.dtype(from_).kind] <= order[np.dtype(to).kind]
 
 
-def is_floating_point(input: object) -> bool:  # torch's name
+def is_floating_point(input: object) -> bool:
     """Whether a tensor is of floating numbers."""
     return dtype_of(input).kind in "fV"
 
 
-def is_complex(input: Any) -> bool:  # torch's name
+def is_complex(input: Any) -> bool:
     """Whether a tensor is of complex numbers."""
     return dtype_of(input).kind == "c"

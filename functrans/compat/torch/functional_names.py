@@ -52,13 +52,13 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, Tensor)
 
 
-def numel(input: Tensor) -> int:  # torch's name
+def numel(input: Tensor) -> int:
     """The number of elements."""
     check_tensor("numel", input)
     return math.prod(input.shape)
 
 
-def is_same_size(input: Tensor, other: Tensor) -> bool:  # torch's name
+def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same extents."""
     check_tensor("is_same_size", input)
     check_tensor("is_same_size", other, "other", 2)

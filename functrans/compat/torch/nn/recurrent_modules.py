@@ -62,7 +62,7 @@ class RNNBase(Module):
             warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero "
                 f"dropout expects num_layers greater than 1, but got dropout={dropout} and "
-                f"num_layers={num_layers}",
+                f"num_layers={num_layers}"
             )
         if hidden_size <= 0:
             raise ValueError("hidden_size must be greater than zero")
