@@ -191,7 +191,7 @@ def _out_dims(name: str, out_dims: Any, result: object) -> list[Any]:
 def _with_written(
     found: list[Any], ends: Sequence[Any], function: OnValues, dims: Sequence[Any]
 ) -> list[Any]:
-    """Results, of which those that are arguments that were written to are the caller's tensors."""
+    """Results, of which those that are arguments are the caller's tensors."""
     for k, i in function.returned.items():
         original: Any = function.originals[i]
         n = len(original.shape)

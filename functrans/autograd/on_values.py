@@ -127,8 +127,8 @@ class OnValues:
       originals: leaves of the arguments of the caller.
       kinds: per leaf of the arguments whether it is a tensor.
       written: positions of the leaves that the last call wrote to.
-      returned: by position in the result of the last call the position of the argument that was
-        written to and is this result.
+      returned: by position in the result of the last call the position of the argument that is this
+        result.
       takes_writes: whether what was written is returned, too: ``(result, values)``.
       requires: whether its tensors require gradients, so that it may use ``autograd.grad``; it is
         for reverse mode.
@@ -186,7 +186,11 @@ class OnValues:
             if self.check is not None:
                 self.check(result)
             self._note_writes(trace, tensors)
-            places = {id(tensors[i]): i for i in self.written}
+            places = {
+                id(x): i
+                for i, x in enumerate(tensors)
+                if isinstance(x, Tensor) and x._trace is trace and x is not self.originals[i]
+            }
             self.returned = {
                 k: places[id(x)]
                 for k, x in enumerate(tree.leaves(result) if places else ())

@@ -112,6 +112,10 @@ class Generator:
             values[-_BLOCK:] = _pairs(self.uniform(_BLOCK, working))
         return np.asarray(values, dtype)
 
+    def single_normals(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Those that come one after the other, whatever their number is, in float64."""
+        return np.array([self._one_normal() for _ in range(math.prod(shape))]).reshape(shape)
+
     def _one_normal(self) -> float:
         """The next one; they come in pairs."""
         with self._lock:

@@ -149,6 +149,7 @@ def test_chunks_keep_axes_and_write_to_arguments() -> None:
     assert len(np.unique(numbers[:3])) == 6
 
 
+WEIGHTS = torch.tensor([1.0, 2.0, 3.0, 4.0])
 SEEDED = {  # the first numbers of seed 0 in PyTorch 2.13
     "bernoulli": (lambda: torch.bernoulli(torch.full((4,), 0.5)), [1, 0, 1, 1], 0.3074),
     "bernoulli_": (lambda: torch.zeros(4).bernoulli_(0.5), [0, 0, 1, 0], 0.4556),
@@ -161,6 +162,43 @@ SEEDED = {  # the first numbers of seed 0 in PyTorch 2.13
     "cauchy_": (lambda: torch.zeros(4).cauchy_(), [10.5977, 0.7648, -0.1283, 3.9331], 0.4556),
     "geometric_": (lambda: torch.zeros(4).geometric_(0.4), [1, 1, 2, 1], 0.4556),
     "dropout of all": (lambda: F.dropout(torch.ones(4), 1.0), [0] * 4, 0.4963),
+    "log_normal_": (
+        lambda: torch.zeros(5).log_normal_(),
+        [59.2634, 1.5116, 0.0348, 8.4728, 0.3107],
+        0.0223,
+    ),
+    "many of log_normal_": (
+        lambda: torch.zeros(20).log_normal_(0.5, 0.25)[::5],
+        [2.4236, 1.1622, 1.4203, 1.7001],
+        0.5263,
+    ),
+    "multinomial": (lambda: torch.multinomial(WEIGHTS, 3), [2, 1, 3], 0.4556),
+    "multinomial of rows": (
+        lambda: torch.multinomial(torch.stack([WEIGHTS, WEIGHTS.flip(0)]), 2),
+        [[2, 1], [2, 0]],
+        0.6977,
+    ),
+    "one of multinomial": (lambda: torch.multinomial(WEIGHTS, 1, True), [2], 0.4556),
+    "multinomial with replacement": (
+        lambda: torch.multinomial(torch.stack([WEIGHTS, WEIGHTS.flip(0)]), 5, True),
+        [[3, 3, 2, 3, 3], [2, 0, 0, 1, 0]],
+        0.6816,
+    ),
+    "multinomial with zeros": (
+        lambda: torch.multinomial(torch.tensor([0.0, 1.0, 0.0, 2.0]), 2),
+        [1, 3],
+        0.4556,
+    ),
+    "trunc_normal_": (
+        lambda: torch.nn.init.trunc_normal_(torch.zeros(6)),
+        [1.5410, -0.2934, -0.7193, 0.5684, -1.0845, -1.3986],
+        0.4194,
+    ),
+    "trunc_normal_ of others": (
+        lambda: torch.nn.init.trunc_normal_(torch.zeros(4), 1.0, 0.5, 0.0, 1.2),
+        [0.4577, 0.8533, 0.7017, 1.0910],
+        0.4194,
+    ),
 }
 
 

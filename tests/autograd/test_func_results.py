@@ -131,3 +131,18 @@ def test_within_a_transform_of_arrays_results_are_those_of_arrays() -> None:
 
     rows = func.grad(lambda x: (torch.tensor(ft.vmap(f)(np.zeros(2))) * x).sum())(torch.ones(2))
     assert_array_equal(rows, [1, 1])
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_arguments_that_vmap_returns_are_the_tensors_of_the_caller(recorded: bool) -> None:
+    x, y = torch.ones(2, 3, requires_grad=recorded), torch.ones(3, 2)
+    one, other = torch.func.vmap(lambda a, b: (a, b), in_dims=(0, 1))(x, y)
+    assert one is x
+    assert other.shape == (2, 3)
+    other.mul_(2)
+    assert y.tolist() == [[2.0, 2.0]] * 3
+    moved = torch.func.vmap(lambda a: a, out_dims=1)(y)
+    assert moved.shape == (2, 3)
+    assert moved._base is y
+    nested = torch.func.vmap(torch.func.vmap(lambda a: a))(y)
+    assert nested.tolist() == y.tolist()

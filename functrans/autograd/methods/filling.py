@@ -7,6 +7,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -233,7 +234,7 @@ def _log_normal(self: _Sample, generator: Any, mean: float = 1.0, std: float = 2
     """Write numbers of a log-normal distribution."""
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
-    return stream(generator).numpy().lognormal(mean, std, self.shape)
+    return np.asarray(np.exp(mean + std * stream(generator).single_normals(self.shape)))
 
 
 def _array(x: Any, dtype: DTypeLike | None = None) -> Any:
@@ -400,20 +401,33 @@ def multinomial(
     weights = _array(input, np.float64)
     shape, kind = (*input.shape[:-1], num_samples), np.dtype(np.int64)
 
-    def chosen(chooser: np.random.Generator, rows: np.ndarray) -> list[Any]:
-        return [chooser.choice(len(row), num_samples, replacement, row) for row in rows]
+    def chosen(shares: Callable[[tuple[int, ...]], np.ndarray], rows: np.ndarray) -> np.ndarray:
+        n = rows.shape[-1]
+        if replacement and num_samples > 1:
+            u = shares((*rows.shape[:-1], num_samples))
+            pairs = zip(np.cumsum(rows, -1).reshape(-1, n), u.reshape(-1, num_samples), strict=True)
+            return np.minimum([np.searchsorted(*pair) for pair in pairs], n - 1).reshape(u.shape)
+        with np.errstate(divide="ignore"):
+            order = np.argsort(np.log1p(-shares(rows.shape)) / rows, -1, kind="stable")
+        return np.asarray(order[..., ::-1][..., :num_samples])
 
     def finish(words: np.ndarray, weights: np.ndarray) -> Any:
-        return np.reshape(chosen(np.random.default_rng(words), _rows_of(weights)), shape)
+        return chosen(np.random.default_rng(words).random, _rows_of(weights)).reshape(shape)
 
     if weights is None:
         return drawn_with(seeds(generator), finish, [input], shape, kind)
     rows = _rows_of(weights)
+    if not replacement and np.any((rows > 0).sum(-1) < num_samples):
+        raise RuntimeError(
+            "invalid multinomial distribution (with replacement=False, not enough non-negative "
+            "category to sample)"
+        )
 
     def draw(size: tuple[int, ...]) -> np.ndarray:
-        chooser = stream(generator).numpy()
         times = math.prod(size) // (len(rows) * num_samples) if num_samples else 0
-        return np.reshape([chosen(chooser, rows) for _ in range(times)], size)
+        many = np.broadcast_to(rows, (times, *rows.shape))
+        shares = functools.partial(factories.uniform, generator, dtype=np.dtype(float))
+        return chosen(shares, many).reshape(size)
 
     return _numbers(draw, shape, kind, input)
 

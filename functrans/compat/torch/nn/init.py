@@ -88,8 +88,17 @@ def trunc_normal_(
     from scipy.special import ndtr, ndtri
 
     low, high = ndtr((a - mean) / std), ndtr((b - mean) / std)
+    dtype = np.dtype(tensor.dtype)
+
+    def drawn(size: tuple[int, ...]) -> np.ndarray:
+        return mean + std * factories.normal(generator, size, dtype)
 
     def draw(size: tuple[int, ...]) -> np.ndarray:
+        if high - low > 0.3:  # as in PyTorch: drawn again until all are inside
+            values = drawn(size)
+            while (is_out := (values < a) | (values > b)).any():
+                values = np.where(is_out, drawn(size), values)
+            return np.asarray(values)
         u = low + (high - low) * factories.uniform(generator, size, np.dtype(np.float64))
         return np.asarray(np.clip(mean + std * ndtri(u), a, b))
 
