@@ -656,7 +656,7 @@ broadcast_shapes equal is_storage typename is_inference LinAlgError allclose ele
 is_floating_point is_tensor numel requires_grad size storage_offset stride tolist type
 """,
     "of the graph, of memory, or of Python": """
-copy apply_ cuda pin_memory share_memory_ requires_grad_ grad data
+copy apply_ cuda to_dense pin_memory share_memory_ requires_grad_ grad data
 untyped_storage storage set_ resize_ resize_as_ as_strided_ is_set_to layout name volatile
 backward retain_grad detach_ register_hook register_post_accumulate_grad_hook
 """,
