@@ -82,12 +82,11 @@ class Independent(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(Independent, _instance)
-        inner = self.event_shape[: self.reinterpreted_batch_ndims]
-        base = self.base_dist.expand(Size((*batch_shape, *inner)))
-        Independent.__init__(new, base, self.reinterpreted_batch_ndims, False)
-        new._validate_args = self._validate_args
-        return new
+        count = self.reinterpreted_batch_ndims
+        base = self.base_dist.expand(Size((*batch_shape, *self.event_shape[:count])))
+        return self._expanded(
+            batch_shape, _instance, base_dist=base, reinterpreted_batch_ndims=count
+        )
 
     def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values."""
@@ -187,15 +186,11 @@ class TransformedDistribution(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(TransformedDistribution, _instance)
         shape: Any = Size((*batch_shape, *self.event_shape))
         for transform in reversed(self.transforms):
             shape = transform.inverse_shape(shape)
-        new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
-        new.transforms = self.transforms
-        Distribution.__init__(new, batch_shape, self.event_shape, False)
-        new._validate_args = self._validate_args
-        return new
+        base = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
+        return self._expanded(batch_shape, _instance, base_dist=base, transforms=self.transforms)
 
     def _forward(self, x: Any) -> Tensor:
         return functools.reduce(lambda value, transform: transform(value), self.transforms, x)
@@ -325,8 +320,8 @@ class MixtureSameFamily(Distribution):
                 f"`mixture_distribution component` ({count}) does not equal "
                 f"`component_distribution.batch_shape[-1]` ({parts[-1]})"
             )
-        self.mixture_distribution = self._mixture_distribution = mixture_distribution
-        self.component_distribution = self._component_distribution = component_distribution
+        self.mixture_distribution = mixture_distribution
+        self.component_distribution = component_distribution
         super().__init__(parts[:-1], component_distribution.event_shape, validate_args)
 
     @constraints.dependent_property
@@ -334,15 +329,17 @@ class MixtureSameFamily(Distribution):
         """That of the components."""
         return constraints.MixtureSameFamilyConstraint(self.component_distribution.support)
 
+    _mixture_distribution = property(lambda self: self.mixture_distribution)
+    _component_distribution = property(lambda self: self.component_distribution)
+
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
         count = self.component_distribution.batch_shape[-1]
         parts = self.component_distribution.expand(Size((*batch_shape, count)))
         mixed = self.mixture_distribution.expand(batch_shape)
-        MixtureSameFamily.__init__(new, mixed, parts, False)
-        new._validate_args = self._validate_args
-        return new
+        return self._expanded(
+            batch_shape, _instance, mixture_distribution=mixed, component_distribution=parts
+        )
 
     def _weighted(self, values: Any) -> Tensor:
         """The mean over the components."""
@@ -351,16 +348,13 @@ class MixtureSameFamily(Distribution):
         weights = weights.reshape(*weights.shape, *(1,) * dim)
         return (weights * values).sum(-1 - dim)
 
-    @property
-    def mean(self) -> Tensor:
-        """The mean."""
-        return self._weighted(self.component_distribution.mean)
+    mean = property(lambda self: self._weighted(self.component_distribution.mean))
 
     @property
     def variance(self) -> Tensor:
         """The mean of the variances and the variance of the means."""
         parts = self.component_distribution
-        centre = self.mean.unsqueeze(-1 - len(self.event_shape))
+        centre = self._spread(self.mean)
         return self._weighted(parts.variance) + self._weighted((parts.mean - centre) ** 2)
 
     def _spread(self, value: Tensor) -> Tensor:

@@ -18,17 +18,8 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.distributions import constraints
+from functrans.compat.torch.distributions import constraints, sampling
 from functrans.compat.torch.distributions.distribution import ExponentialFamily, Family, Shape
-from functrans.compat.torch.distributions.sampling import (
-    cauchy,
-    dirichlet,
-    exponential,
-    normal,
-    numbers,
-    standard_gamma,
-    uniform,
-)
 from functrans.core.values import Array
 from functrans.primitives import torch_elementwise as te
 from functrans.scipy import special as sp
@@ -39,6 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 _LOCATION = {"loc": constraints.real, "scale": constraints.positive}
+_SHAPES = {"concentration1": constraints.positive, "concentration0": constraints.positive}
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -56,10 +48,11 @@ class Normal(
     ),
     cdf=lambda x, loc, scale: 0.5 * (1 + sp.erf((x - loc) / scale / math.sqrt(2))),
     icdf=lambda p, loc, scale: loc + scale * sp.erfinv(2 * p - 1) * math.sqrt(2),
-    rsample=lambda shape, loc, scale: loc + normal(shape, loc) * scale,
+    rsample=lambda shape, loc, scale: loc + sampling.normal(shape, loc) * scale,
     mean="loc",
     mode="loc",
     variance=lambda scale: scale**2,
+    stddev="scale",
     entropy=lambda scale: 0.5 + _HALF_LOG_2PI + fnp.log(scale),
 ):
     """The normal distribution.
@@ -70,20 +63,11 @@ class Normal(
       tensor([-0.9189, -2.9189])
     """
 
-    loc: Tensor
-    scale: Tensor
-
-    stddev = property(lambda self: self.scale)
-
 
 def _draw_laplace(shape: Shape, loc: Tensor, scale: Tensor) -> Tensor:
     eps = float(np.finfo(loc.dtype).eps)
-    u = uniform(shape, loc) * (2 - eps) + (eps - 1)
+    u = sampling.uniform(shape, loc) * (2 - eps) + (eps - 1)
     return loc - scale * u.sign() * (-u.abs()).log1p()
-
-
-def _laplace_cdf(x: Array, loc: Array, scale: Array) -> Array:
-    return 0.5 - 0.5 * te.sign(x - loc) * fnp.expm1(-te.absolute(x - loc) / scale)
 
 
 class Laplace(
@@ -91,7 +75,9 @@ class Laplace(
     parameters=_LOCATION,
     support=constraints.real,
     log_prob=lambda x, loc, scale: -fnp.log(2 * scale) - te.absolute(x - loc) / scale,
-    cdf=_laplace_cdf,
+    cdf=lambda x, loc, scale: (
+        0.5 - 0.5 * te.sign(x - loc) * fnp.expm1(-te.absolute(x - loc) / scale)
+    ),
     icdf=lambda p, loc, scale: (
         loc - scale * te.sign(p - 0.5) * fnp.log1p(-2 * te.absolute(p - 0.5))
     ),
@@ -99,6 +85,7 @@ class Laplace(
     mean="loc",
     mode="loc",
     variance=lambda scale: 2 * scale**2,
+    stddev=lambda scale: math.sqrt(2) * scale,
     entropy=lambda scale: 1 + fnp.log(2 * scale),
 ):
     """The difference of two exponential variables.
@@ -107,11 +94,6 @@ class Laplace(
       >>> Laplace(0.0, 1.0).variance
       tensor(2.)
     """
-
-    loc: Tensor
-    scale: Tensor
-
-    stddev = property(lambda self: math.sqrt(2) * self.scale)
 
 
 class Cauchy(
@@ -123,7 +105,7 @@ class Cauchy(
     ),
     cdf=lambda x, loc, scale: fnp.arctan((x - loc) / scale) / math.pi + 0.5,
     icdf=lambda p, loc, scale: fnp.tan(math.pi * (p - 0.5)) * scale + loc,
-    rsample=lambda shape, loc, scale: loc + cauchy(shape, loc) * scale,
+    rsample=lambda shape, loc, scale: loc + sampling.cauchy(shape, loc) * scale,
     mean=lambda loc: _full(loc, np.nan),
     mode="loc",
     variance=lambda loc: _full(loc, np.inf),
@@ -136,9 +118,6 @@ class Cauchy(
       >>> Cauchy(0.0, 1.0).cdf(torch.tensor(1.0))
       tensor(0.75)
     """
-
-    loc: Tensor
-    scale: Tensor
 
 
 def _student_t_log_prob(x: Array, df: Array, loc: Array, scale: Array) -> Array:
@@ -161,18 +140,17 @@ def _student_t_entropy(df: Array, scale: Array) -> Array:
     return fnp.log(scale) + slope + 0.5 * fnp.log(df) + log_beta
 
 
-def _draw_student_t(shape: Shape, df: Tensor, loc: Tensor, scale: Tensor) -> Tensor:
-    square = 2 * standard_gamma(shape, 0.5 * df) / df
-    return loc + scale * normal(shape, loc) * square.rsqrt()
-
-
 class StudentT(
     Family,
     parameters={"df": constraints.positive, **_LOCATION},
     defaults={"loc": 0.0, "scale": 1.0},
     support=constraints.real,
     log_prob=_student_t_log_prob,
-    rsample=_draw_student_t,
+    rsample=lambda shape, df, loc, scale: (
+        (2 * sampling.standard_gamma(shape, 0.5 * df) / df).rsqrt()
+        * (scale * sampling.normal(shape, loc))
+        + loc
+    ),
     mean=lambda df, loc: fnp.where(df > 1, loc, np.nan),
     mode="loc",
     variance=_student_t_variance,
@@ -185,15 +163,6 @@ class StudentT(
       tensor(2.)
     """
 
-    df: Tensor
-    loc: Tensor
-    scale: Tensor
-
-
-def _uniform_log_prob(x: Array, low: Array, high: Array) -> Array:
-    is_inside = (low <= x) & (x < high)
-    return fnp.log(fnp.astype(is_inside, low.dtype)) - fnp.log(high - low)
-
 
 class Uniform(
     Family,
@@ -202,13 +171,16 @@ class Uniform(
         "high": lambda self: constraints.greater_than(self.low),
     },
     support=lambda self: constraints.interval(self.low, self.high),
-    log_prob=_uniform_log_prob,
+    log_prob=lambda x, low, high: (
+        fnp.log(fnp.astype((low <= x) & (x < high), low.dtype)) - fnp.log(high - low)
+    ),
     cdf=lambda x, low, high: te.clamp((x - low) / (high - low), 0.0, 1.0),
     icdf=lambda p, low, high: p * (high - low) + low,
-    rsample=lambda shape, low, high: low + uniform(shape, low) * (high - low),
+    rsample=lambda shape, low, high: low + sampling.uniform(shape, low) * (high - low),
     mean=lambda low, high: (high + low) / 2,
     mode=lambda low: _full(low, np.nan),
     variance=lambda low, high: (high - low) ** 2 / 12,
+    stddev=lambda low, high: (high - low) / math.sqrt(12),
     entropy=lambda low, high: fnp.log(high - low),
 ):
     """Numbers in an interval.
@@ -217,11 +189,6 @@ class Uniform(
       >>> Uniform(1.0, 3.0).mean
       tensor(2.)
     """
-
-    low: Tensor
-    high: Tensor
-
-    stddev = property(lambda self: (self.high - self.low) / math.sqrt(12))
 
 
 class Exponential(
@@ -232,10 +199,11 @@ class Exponential(
     log_prob=lambda x, rate: fnp.log(rate) - rate * x,
     cdf=lambda x, rate: 1 - fnp.exp(-rate * x),
     icdf=lambda p, rate: -fnp.log1p(-p) / rate,
-    rsample=lambda shape, rate: exponential(shape, rate) / rate,
+    rsample=lambda shape, rate: sampling.exponential(shape, rate) / rate,
     mean=lambda rate: 1 / rate,
     mode=lambda rate: _full(rate, 0.0),
     variance=lambda rate: rate**-2,
+    stddev=lambda rate: 1 / rate,
     entropy=lambda rate: 1 - fnp.log(rate),
 ):
     """Times between events of a given rate.
@@ -245,19 +213,10 @@ class Exponential(
       tensor(0.5)
     """
 
-    rate: Tensor
-
-    stddev = property(lambda self: 1 / self.rate)
-
 
 def _gamma_log_prob(x: Array, concentration: Array, rate: Array) -> Array:
     power = te.xlogy(concentration, rate) + te.xlogy(concentration - 1, x)
     return power - rate * x - sp.gammaln(concentration)
-
-
-def _gamma_entropy(concentration: Array, rate: Array) -> Array:
-    a = concentration
-    return a - fnp.log(rate) + sp.gammaln(a) + (1 - a) * sp.digamma(a)
 
 
 class Gamma(
@@ -267,11 +226,16 @@ class Gamma(
     support=constraints.nonnegative,
     log_prob=_gamma_log_prob,
     cdf=lambda x, concentration, rate: sp.gammainc(concentration, rate * x),
-    rsample=lambda shape, concentration, rate: standard_gamma(shape, concentration) / rate,
+    rsample=lambda shape, concentration, rate: sampling.standard_gamma(shape, concentration) / rate,
     mean=lambda concentration, rate: concentration / rate,
     mode=lambda concentration, rate: te.clamp_min((concentration - 1) / rate, 0.0),
     variance=lambda concentration, rate: concentration / rate**2,
-    entropy=_gamma_entropy,
+    entropy=lambda rate, concentration: (
+        concentration
+        - fnp.log(rate)
+        + sp.gammaln(concentration)
+        + (1 - concentration) * sp.digamma(concentration)
+    ),
 ):
     """The gamma distribution.
 
@@ -279,9 +243,6 @@ class Gamma(
       >>> Gamma(3.0, 2.0).mean
       tensor(1.5)
     """
-
-    concentration: Tensor
-    rate: Tensor
 
 
 class Chi2(Gamma, parameters={"df": constraints.positive}):
@@ -291,8 +252,6 @@ class Chi2(Gamma, parameters={"df": constraints.positive}):
       >>> Chi2(3.0).variance
       tensor(6.)
     """
-
-    df: Any
 
     def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
         df: Any = parameters["df"]
@@ -312,12 +271,8 @@ def _fisher_variance(df1: Array, df2: Array) -> Array:
     return 2 * d**2 * (df1 + d - 2) / (df1 * (d - 2) ** 2 * (d - 4))
 
 
-def _fisher_mode(df1: Array, df2: Array) -> Array:
-    return fnp.where(df1 > 2, (df1 - 2) / df1 * df2 / (df2 + 2), np.nan)
-
-
 def _draw_fisher(shape: Shape, df1: Tensor, df2: Tensor) -> Tensor:
-    above, below = (standard_gamma(shape, df * 0.5) * 2 / df for df in (df1, df2))
+    above, below = (sampling.standard_gamma(shape, df * 0.5) * 2 / df for df in (df1, df2))
     return above / below.clamp(float(np.finfo(df1.dtype).tiny))
 
 
@@ -328,7 +283,7 @@ class FisherSnedecor(
     log_prob=_fisher_log_prob,
     rsample=_draw_fisher,
     mean=lambda df2: fnp.where(df2 > 2, df2 / (fnp.where(df2 > 2, df2, 3.0) - 2), np.nan),
-    mode=_fisher_mode,
+    mode=lambda df1, df2: fnp.where(df1 > 2, (df1 - 2) / df1 * df2 / (df2 + 2), np.nan),
     variance=_fisher_variance,
 ):
     """The ratio of two mean squares of normal variables.
@@ -337,9 +292,6 @@ class FisherSnedecor(
       >>> FisherSnedecor(2.0, 4.0).mean
       tensor(2.)
     """
-
-    df1: Tensor
-    df2: Tensor
 
 
 def _beta_log_prob(x: Array, concentration1: Array, concentration0: Array) -> Array:
@@ -367,18 +319,15 @@ def _beta_variance(concentration1: Array, concentration0: Array) -> Array:
     return concentration1 * concentration0 / (total**2 * (total + 1))
 
 
-def _draw_beta(shape: Shape, concentration1: Tensor, concentration0: Tensor) -> Tensor:
-    both = fnp.stack([concentration1, concentration0], axis=-1)
-    return dirichlet((*shape, 2), both)[..., 0]
-
-
 class Beta(
     Family,
     ExponentialFamily,
-    parameters={"concentration1": constraints.positive, "concentration0": constraints.positive},
+    parameters=_SHAPES,
     support=constraints.unit_interval,
     log_prob=_beta_log_prob,
-    rsample=_draw_beta,
+    rsample=lambda shape, concentration1, concentration0: sampling.dirichlet(
+        (*shape, 2), fnp.stack([concentration1, concentration0], axis=-1)
+    )[..., 0],
     mean=lambda concentration1, concentration0: concentration1 / (concentration1 + concentration0),
     mode=_beta_mode,
     variance=_beta_variance,
@@ -390,9 +339,6 @@ class Beta(
       >>> Beta(1.0, 3.0).mean
       tensor(0.25)
     """
-
-    concentration1: Tensor
-    concentration0: Tensor
 
 
 # the tail of a distribution ----------------------------------------------------------------------
@@ -453,7 +399,7 @@ class GeneralizedPareto(
     ),
     icdf=_pareto_icdf,
     rsample=lambda shape, loc, scale, concentration: _pareto_icdf(
-        uniform(shape, loc), loc, scale, concentration
+        sampling.uniform(shape, loc), loc, scale, concentration
     ),
     mean=_pareto_mean,
     mode="loc",
@@ -467,10 +413,6 @@ class GeneralizedPareto(
       tensor(2.)
     """
 
-    loc: Tensor
-    scale: Tensor
-    concentration: Tensor
-
     def log_survival_function(self, value: Tensor) -> Tensor:
         """The logarithm of the probability of more than a value."""
         if self._validate_args:
@@ -483,13 +425,6 @@ class GeneralizedPareto(
         return (-self.log_survival_function(value).exp()).log1p()
 
 
-def _draw_von_mises(shape: Shape, loc: Tensor, concentration: Tensor) -> Tensor:
-    def draw(rng: np.random.Generator, size: Any, mu: np.ndarray, kappa: np.ndarray) -> Any:
-        return rng.vonmises(mu, kappa, size)
-
-    return numbers(draw, shape, loc.dtype, loc, concentration)
-
-
 class VonMises(
     Family,
     parameters={"loc": constraints.real, "concentration": constraints.positive},
@@ -499,7 +434,13 @@ class VonMises(
         - math.log(2 * math.pi)
         - fnp.log(sp.i0e(concentration))
     ),
-    sample=_draw_von_mises,
+    sample=lambda shape, loc, concentration: sampling.numbers(
+        lambda rng, size, mu, kappa: rng.vonmises(mu, kappa, size),
+        shape,
+        loc.dtype,
+        loc,
+        concentration,
+    ),
     mean="loc",
     mode="loc",
     variance=lambda concentration: 1 - sp.i1e(concentration) / sp.i0e(concentration),
@@ -510,6 +451,3 @@ class VonMises(
       >>> VonMises(1.0, 2.0).mean
       tensor(1.)
     """
-
-    loc: Tensor
-    concentration: Tensor

@@ -32,7 +32,6 @@ from functrans.compat.torch.distributions.distribution import (
 )
 from functrans.compat.torch.distributions.sampling import numbers, standard_gamma, uniform
 from functrans.compat.torch.distributions.utils import (
-    Value,
     broadcast_all,
     clamp_probs,
     lazy_property,
@@ -75,30 +74,32 @@ class Poisson(
       tensor(-2.)
     """
 
-    rate: Tensor
+
+_PROBABILITY = {"probs": constraints.unit_interval, "logits": constraints.real}
+_EITHER = {"probs": None, "logits": None}
 
 
-class ByLogits(Family):
+class ByLogits(Family, parameters=_PROBABILITY, defaults=_EITHER):
     """A family with probabilities, given as such or as log odds."""
 
+    total_count: Any
     _param: Any
 
-    def __init__(
-        self,
-        probs: Value | None = None,
-        logits: Value | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        name, value = logits_or_probs(probs, logits)
-        self._set({name: value}, validate_args)
+    def _prepared(self, values: dict[str, Any]) -> dict[str, Tensor]:
+        for name in self._settings:
+            setattr(self, name, values[name])
+        name, value = logits_or_probs(values["probs"], values["logits"])
+        if "total_count" not in values:
+            return {name: value}
+        count, value = broadcast_all(values["total_count"], value)
+        return {"total_count": count.to(value.dtype), name: value}
 
     def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
-        vars(self).update(parameters)
         self._param = parameters["probs" if "probs" in parameters else "logits"]
-        Distribution.__init__(self, self._param.shape, EMPTY, validate_args)
+        super()._set(parameters, validate_args)
 
     def _given(self) -> Sequence[str]:
-        return [name for name in ("total_count", "probs", "logits") if name in vars(self)]
+        return [name for name in self._parameters if name in vars(self)]
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -117,22 +118,14 @@ def _binary_entropy(logits: Array, probs: Array) -> Array:
     return sp.softplus(logits) - probs * logits
 
 
-def _bernoulli_mode(probs: Array) -> Array:
-    return fnp.where(probs == 0.5, np.nan, fnp.astype(probs > 0.5, probs.dtype))
-
-
-_PROBABILITY = {"probs": constraints.unit_interval, "logits": constraints.real}
-
-
 class Bernoulli(
     ByLogits,
     ExponentialFamily,
-    parameters=_PROBABILITY,
     support=constraints.boolean,
     log_prob=lambda x, logits: x * logits - sp.softplus(logits),
     sample=lambda shape, probs: bernoulli(probs.detach().expand(*shape)),
     mean="probs",
-    mode=_bernoulli_mode,
+    mode=lambda probs: fnp.where(probs == 0.5, np.nan, fnp.astype(probs > 0.5, probs.dtype)),
     variance=lambda probs: probs * (1 - probs),
     entropy=_binary_entropy,
 ):
@@ -156,11 +149,6 @@ def _enumerated(count: int, batch_shape: Shape, dtype: DTypeLike, expand: bool) 
     return values.expand(-1, *batch_shape) if expand else values
 
 
-def _draw_geometric(shape: Shape, probs: Tensor) -> Tensor:
-    tiny = float(np.finfo(probs.dtype).tiny)
-    return (uniform(shape, probs).clamp(tiny).log() / (-probs).log1p()).floor()
-
-
 def _geometric_log_prob(x: Array, probs: Array) -> Array:
     is_sure = (probs == 1) & (x == 0)
     return x * fnp.log1p(-fnp.where(is_sure, 0.0, probs)) + fnp.log(probs)
@@ -168,10 +156,11 @@ def _geometric_log_prob(x: Array, probs: Array) -> Array:
 
 class Geometric(
     ByLogits,
-    parameters=_PROBABILITY,
     support=constraints.nonnegative_integer,
     log_prob=_geometric_log_prob,
-    sample=_draw_geometric,
+    sample=lambda shape, probs: (
+        uniform(shape, probs).clamp(float(np.finfo(probs.dtype).tiny)).log() / (-probs).log1p()
+    ).floor(),
     mean=lambda probs: 1.0 / probs - 1.0,
     mode=lambda probs: fnp.zeros(probs.shape, probs.dtype),
     variance=lambda probs: (1.0 / probs - 1.0) / probs,
@@ -193,41 +182,24 @@ class Geometric(
             )
 
 
-class _Counted(ByLogits):
-    """A family with probabilities and a number of trials or failures."""
-
-    total_count: Any
-
-    def _count(
-        self,
-        total_count: Value,
-        probs: Value | None,
-        logits: Value | None,
-        validate_args: bool | None,
-    ) -> None:
-        name, value = logits_or_probs(probs, logits)
-        count, value = broadcast_all(total_count, value)
-        self._set({"total_count": count.to(value.dtype), name: value}, validate_args)
-
-
 def _binomial_log_prob(x: Array, total_count: Array, logits: Array) -> Array:
     choices = sp.gammaln(total_count + 1) - sp.gammaln(x + 1) - sp.gammaln(total_count - x + 1)
     return choices + x * logits - total_count * sp.softplus(logits)
 
 
-def _draw_binomial(shape: Shape, total_count: Tensor, probs: Tensor) -> Tensor:
-    def draw(rng: np.random.Generator, size: Any, n: np.ndarray, p: np.ndarray) -> Any:
-        return rng.binomial(n.astype(np.int64), p, size)
-
-    return numbers(draw, shape, probs.dtype, total_count, probs)
-
-
 class Binomial(
-    _Counted,
+    ByLogits,
     parameters={"total_count": constraints.nonnegative_integer, **_PROBABILITY},
+    defaults={"total_count": 1, **_EITHER},
     support=lambda self: constraints.integer_interval(0, self.total_count),
     log_prob=_binomial_log_prob,
-    sample=_draw_binomial,
+    sample=lambda shape, total_count, probs: numbers(
+        lambda rng, size, n, p: rng.binomial(n.astype(np.int64), p, size),
+        shape,
+        probs.dtype,
+        total_count,
+        probs,
+    ),
     mean=lambda total_count, probs: total_count * probs,
     mode=lambda total_count, probs: fnp.minimum(fnp.floor((total_count + 1) * probs), total_count),
     variance=lambda total_count, probs: total_count * probs * (1 - probs),
@@ -241,15 +213,6 @@ class Binomial(
     """
 
     has_enumerate_support = True
-
-    def __init__(
-        self,
-        total_count: Value = 1,
-        probs: Value | None = None,
-        logits: Value | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self._count(total_count, probs, logits, validate_args)
 
     def _one_count(self, what: str) -> int:
         total = int(self.total_count.max())
@@ -281,12 +244,13 @@ def _draw_negative_binomial(shape: Shape, total_count: Tensor, logits: Tensor) -
 
 
 class NegativeBinomial(
-    _Counted,
+    ByLogits,
     parameters={
         "total_count": constraints.greater_than_eq(0),
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
     },
+    defaults=_EITHER,
     support=constraints.nonnegative_integer,
     log_prob=_negative_binomial_log_prob,
     sample=_draw_negative_binomial,
@@ -303,101 +267,65 @@ class NegativeBinomial(
       tensor(3.)
     """
 
-    def __init__(
-        self,
-        total_count: Value,
-        probs: Value | None = None,
-        logits: Value | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self._count(total_count, probs, logits, validate_args)
-
 
 # relatives with real values ----------------------------------------------------------------------
 
 
-def _apart(
-    probs: Array,
-    low: Array,
-    high: Array,
-    of: Callable[[Array], Any],
-    series: Callable[[Array], Any],
-) -> Array:
+def _apart(of: Callable[..., Any], series: Callable[..., Any]) -> Callable[..., Any]:
     """A formula with a removable singularity at 1/2, and its series between two bounds."""
-    is_apart = (probs <= low) | (probs > high)
-    return fnp.where(is_apart, of(fnp.where(is_apart, probs, low)), series(probs - 0.5))
+
+    def formula(probs: Array, _low: Array, _high: Array, *x: Array) -> Array:
+        is_apart = (probs <= _low) | (probs > _high)
+        found = of(fnp.where(is_apart, probs, _low), *x)
+        return fnp.where(is_apart, found, series(probs - 0.5, *x))
+
+    return formula
 
 
-def _continuous_log_norm(probs: Array, low: Array, high: Array) -> Array:
-    """``log(2 atanh(1 - 2 p) / (1 - 2 p))``."""
-    return _apart(
-        probs,
-        low,
-        high,
-        lambda p: fnp.log(fnp.abs(fnp.log1p(-p) - fnp.log(p))) - fnp.log(fnp.abs(1 - 2 * p)),
-        lambda d: math.log(2) + (4 / 3 + 104 / 45 * d**2) * d**2,
-    )
+_log_norm = _apart(
+    lambda p: fnp.log(fnp.abs(fnp.log1p(-p) - fnp.log(p))) - fnp.log(fnp.abs(1 - 2 * p)),
+    lambda d: math.log(2) + (4 / 3 + 104 / 45 * d**2) * d**2,
+)
+"""``log(2 atanh(1 - 2 p) / (1 - 2 p))``."""
 
-
-def _continuous_mean(probs: Array, _low: Array, _high: Array) -> Array:
-    return _apart(
-        probs,
-        _low,
-        _high,
-        lambda p: p / (2 * p - 1) + 1 / (fnp.log1p(-p) - fnp.log(p)),
-        lambda d: 0.5 + (1 / 3 + 16 / 45 * d**2) * d,
-    )
-
-
-def _continuous_variance(probs: Array, _low: Array, _high: Array) -> Array:
-    return _apart(
-        probs,
-        _low,
-        _high,
-        lambda p: p * (p - 1) / (1 - 2 * p) ** 2 + 1 / (fnp.log1p(-p) - fnp.log(p)) ** 2,
-        lambda d: 1 / 12 - (1 / 15 - 128 / 945 * d**2) * d**2,
-    )
-
-
-def _continuous_cdf(x: Array, probs: Array, _low: Array, _high: Array) -> Array:
-    found = _apart(
-        probs,
-        _low,
-        _high,
-        lambda p: (p**x * (1 - p) ** (1 - x) + p - 1) / (2 * p - 1),
-        lambda d: x,
-    )
-    return fnp.where(x <= 0, 0.0, fnp.where(x >= 1, 1.0, found))
-
-
-def _continuous_icdf(x: Array, probs: Array, _low: Array, _high: Array) -> Array:
-    return _apart(
-        probs,
-        _low,
-        _high,
-        lambda p: (fnp.log1p(-p + x * (2 * p - 1)) - fnp.log1p(-p)) / (fnp.log(p) - fnp.log1p(-p)),
-        lambda d: x,
-    )
-
-
-def _continuous_log_prob(x: Array, logits: Array, probs: Array, _low: Array, _high: Array) -> Array:
-    return x * logits - sp.softplus(logits) + _continuous_log_norm(probs, _low, _high)
+_continuous_mean = _apart(
+    lambda p: p / (2 * p - 1) + 1 / (fnp.log1p(-p) - fnp.log(p)),
+    lambda d: 0.5 + (1 / 3 + 16 / 45 * d**2) * d,
+)
+_continuous_variance = _apart(
+    lambda p: p * (p - 1) / (1 - 2 * p) ** 2 + 1 / (fnp.log1p(-p) - fnp.log(p)) ** 2,
+    lambda d: 1 / 12 - (1 / 15 - 128 / 945 * d**2) * d**2,
+)
+_inner_cdf = _apart(
+    lambda p, x: (p**x * (1 - p) ** (1 - x) + p - 1) / (2 * p - 1),
+    lambda d, x: x,
+)
+_inner_icdf = _apart(
+    lambda p, x: (fnp.log1p(-p + x * (2 * p - 1)) - fnp.log1p(-p)) / (fnp.log(p) - fnp.log1p(-p)),
+    lambda d, x: x,
+)
 
 
 def _continuous_entropy(probs: Array, _low: Array, _high: Array) -> Array:
     mean = _continuous_mean(probs, _low, _high)
     log_fail = fnp.log1p(-probs)
-    return mean * (log_fail - fnp.log(probs)) - _continuous_log_norm(probs, _low, _high) - log_fail
+    return mean * (log_fail - fnp.log(probs)) - _log_norm(probs, _low, _high) - log_fail
 
 
 class ContinuousBernoulli(
     ByLogits,
     ExponentialFamily,
     parameters=_PROBABILITY,
+    arguments="probs logits lims",
+    defaults={**_EITHER, "lims": (0.499, 0.501)},
     support=constraints.unit_interval,
-    log_prob=_continuous_log_prob,
-    cdf=_continuous_cdf,
-    icdf=_continuous_icdf,
+    log_prob=lambda x, logits, probs, _low, _high: (
+        x * logits - sp.softplus(logits) + _log_norm(probs, _low, _high)
+    ),
+    cdf=lambda x, probs, _low, _high: fnp.where(
+        x <= 0, 0.0, fnp.where(x >= 1, 1.0, _inner_cdf(probs, _low, _high, x))
+    ),
+    icdf=lambda x, probs, _low, _high: _inner_icdf(probs, _low, _high, x),
     mean=_continuous_mean,
     variance=_continuous_variance,
     entropy=_continuous_entropy,
@@ -416,34 +344,22 @@ class ContinuousBernoulli(
     """
 
     has_rsample = True
+    lims: tuple[float, float]
+    _low = property(lambda self: self.lims[0])
+    _high = property(lambda self: self.lims[1])
     log_normalizer = property(
-        lambda self: composite(
-            "LogNormalizer", _continuous_log_norm, self.probs, self._low, self._high
-        )
+        lambda self: composite("LogNormalizer", _log_norm, self.probs, *self.lims)
     )
 
-    def __init__(
-        self,
-        probs: Value | None = None,
-        logits: Value | None = None,
-        lims: tuple[float, float] = (0.499, 0.501),
-        validate_args: bool | None = None,
-    ) -> None:
-        self._low, self._high = lims
-        super().__init__(probs, logits, validate_args)
-        if probs is not None:
+    def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
+        super()._set(parameters, validate_args)
+        if "probs" in parameters:
             self.probs = self._param = clamp_probs(self.probs)
 
     @lazy_property
     def probs(self) -> Tensor:
         """Probabilities."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(ContinuousBernoulli, _instance)
-        new._low, new._high = self._low, self._high
-        return super().expand(batch_shape, new)
 
     def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values that are differentiable in the parameters."""
@@ -463,6 +379,8 @@ def _relaxed_log_prob(x: Array, logits: Array, temperature: Array) -> Array:
 class LogitRelaxedBernoulli(
     ByLogits,
     parameters=_PROBABILITY,
+    arguments="temperature probs logits",
+    defaults=_EITHER,
     support=constraints.real,
     log_prob=_relaxed_log_prob,
     rsample=_draw_relaxed,
@@ -474,22 +392,6 @@ class LogitRelaxedBernoulli(
       >>> LogitRelaxedBernoulli(torch.tensor(1.0), 0.5).log_prob(torch.tensor(0.0)).exp()
       tensor(0.25)
     """
-
-    def __init__(
-        self,
-        temperature: Value,
-        probs: Value | None = None,
-        logits: Value | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self.temperature = temperature
-        super().__init__(probs, logits, validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(LogitRelaxedBernoulli, _instance)
-        new.temperature = self.temperature
-        return super().expand(batch_shape, new)
 
 
 # choices -----------------------------------------------------------------------------------------
@@ -510,7 +412,11 @@ class Categorical(
     ByLogits,
     ExponentialFamily,
     parameters=_CHOICE,
+    defaults=_EITHER,
+    shapes=lambda self, shape: (shape[:-1], EMPTY),
     sample=_draw_choice,
+    mean=lambda probs: fnp.full(probs.shape[:-1], np.nan, probs.dtype),
+    variance=lambda probs: fnp.full(probs.shape[:-1], np.nan, probs.dtype),
     entropy=lambda logits, probs: (
         -fnp.sum(fnp.maximum(logits, float(np.finfo(logits.dtype).min)) * probs, axis=-1)
     ),
@@ -529,34 +435,14 @@ class Categorical(
     """
 
     has_enumerate_support = True
+    _num_events = property(lambda self: self._param.shape[-1])
 
-    def __init__(
-        self,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        name, value = logits_or_probs(probs, logits, 1)
+    def _prepared(self, values: dict[str, Any]) -> dict[str, Tensor]:
+        name, value = logits_or_probs(values["probs"], values["logits"], 1)
         whole: Any = value
         if name == "probs":
-            whole = whole / whole.sum(-1, True)
-        else:
-            whole = whole - whole.logsumexp(-1, True)
-        self._set({name: whole}, validate_args)
-
-    def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
-        vars(self).update(parameters)
-        self._param = parameters["probs" if "probs" in parameters else "logits"]
-        self._num_events = self._param.shape[-1]
-        Distribution.__init__(self, self._param.shape[:-1], EMPTY, validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(Categorical, _instance)
-        shape = (*batch_shape, self._num_events)
-        new._set({name: getattr(self, name).expand(*shape) for name in self._given()}, False)
-        new._validate_args = self._validate_args
-        return new
+            return {name: whole / whole.sum(-1, True)}
+        return {name: whole - whole.logsumexp(-1, True)}
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -573,12 +459,6 @@ class Categorical(
         """Probabilities."""
         return logits_to_probs(self.logits)
 
-    @property
-    def mean(self) -> Tensor:
-        """NaN: places are no numbers."""
-        return self.probs.new_full(self._batch_shape, math.nan)
-
-    variance = mean
     mode = property(lambda self: self.probs.argmax(-1))
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -595,15 +475,17 @@ class Categorical(
         return _enumerated(self._num_events, self._batch_shape, np.int64, expand)
 
 
-class _Choices(Distribution):
+class _Choices(Family):
     """Distributions over vectors that are made of places with probabilities."""
 
     arg_constraints: Any = _CHOICE
     _categorical: Categorical
 
-    def __init__(self, categorical: Categorical, validate_args: bool | None = None) -> None:
-        self._categorical = categorical
-        shape = categorical.param_shape
+    def _build(self, values: dict[str, Any]) -> None:
+        validate_args = values["validate_args"]
+        vars(self).update({name: values[name] for name in self._settings})
+        self._categorical = Categorical(values["probs"], values["logits"], validate_args)
+        shape = self._categorical.param_shape
         Distribution.__init__(self, shape[:-1], shape[-1:], validate_args)
 
     probs = property(lambda self: self._categorical.probs)
@@ -618,18 +500,23 @@ class _Choices(Distribution):
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(type(self), _instance)
-        vars(new).update(vars(self))
-        _Choices.__init__(new, self._categorical.expand(batch_shape), False)
-        new._validate_args = self._validate_args
-        return new
+        settings = {name: getattr(self, name) for name in self._settings}
+        choice = self._categorical.expand(batch_shape)
+        return self._expanded(batch_shape, _instance, _categorical=choice, **settings)
 
 
 def _one_hot(index: Tensor, count: int, like: Tensor) -> Tensor:
     return (index.unsqueeze(-1) == TORCH.arange(count)).to(like.dtype)
 
 
-class OneHotCategorical(_Choices):
+class OneHotCategorical(
+    _Choices,
+    parameters=_CHOICE,
+    defaults=_EITHER,
+    support=constraints.one_hot,
+    mean="probs",
+    variance=lambda probs: probs * (1 - probs),
+):
     """One of several places, as a vector with a 1 there.
 
     Example:
@@ -638,20 +525,8 @@ class OneHotCategorical(_Choices):
       tensor([0., 1.])
     """
 
-    support: Any = constraints.one_hot
     has_enumerate_support = True
-
-    def __init__(
-        self,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        super().__init__(Categorical(probs, logits, validate_args), validate_args)
-
-    mean = property(lambda self: self.probs)
     mode = property(lambda self: _one_hot(self._categorical.mode, self.event_shape[0], self.probs))
-    variance = property(lambda self: self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values."""
@@ -699,7 +574,15 @@ def _multinomial_log_prob(x: Array, logits: Array) -> Array:
     return counts + fnp.sum(powers, axis=-1)
 
 
-class Multinomial(_Choices, Family, log_prob=_multinomial_log_prob):
+class Multinomial(
+    _Choices,
+    parameters=_CHOICE,
+    arguments="total_count probs logits",
+    defaults={"total_count": 1, **_EITHER},
+    log_prob=_multinomial_log_prob,
+    mean=lambda probs, total_count: probs * total_count,
+    variance=lambda probs, total_count: total_count * probs * (1 - probs),
+):
     """How often each place is chosen in ``total_count`` trials.
 
     Example:
@@ -708,25 +591,17 @@ class Multinomial(_Choices, Family, log_prob=_multinomial_log_prob):
       tensor([1., 3.])
     """
 
-    def __init__(
-        self,
-        total_count: int = 1,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        if not isinstance(total_count, int):
+    total_count: int
+
+    def _build(self, values: dict[str, Any]) -> None:
+        if not isinstance(values["total_count"], int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
-        self.total_count = total_count
-        _Choices.__init__(self, Categorical(probs, logits, validate_args), validate_args)
+        super()._build(values)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         """Counts whose sum is at most the number of trials."""
         return constraints.multinomial(self.total_count)
-
-    mean = property(lambda self: self.probs * self.total_count)
-    variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
 
     def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values."""
@@ -763,7 +638,10 @@ def _relaxed_choice_log_prob(x: Array, logits: Array, temperature: Array) -> Arr
 
 class ExpRelaxedCategorical(
     _Choices,
-    Family,
+    parameters=_CHOICE,
+    arguments="temperature probs logits",
+    defaults=_EITHER,
+    support=constraints.real_vector,
     log_prob=_relaxed_choice_log_prob,
     rsample=_draw_log_choice,
 ):
@@ -774,15 +652,3 @@ class ExpRelaxedCategorical(
       >>> ExpRelaxedCategorical(torch.tensor(1.0), torch.tensor([1.0, 3.0])).event_shape
       torch.Size([2])
     """
-
-    support: Any = constraints.real_vector
-
-    def __init__(
-        self,
-        temperature: Value,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        self.temperature = temperature
-        _Choices.__init__(self, Categorical(probs, logits, validate_args), validate_args)

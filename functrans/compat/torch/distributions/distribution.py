@@ -26,7 +26,7 @@ from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions import constraints
 from functrans.compat.torch.distributions.constraints import Constraint
-from functrans.compat.torch.distributions.utils import Value, broadcast_all, lazy_property
+from functrans.compat.torch.distributions.utils import broadcast_all, lazy_property
 from functrans.compat.torch.functional_names import TORCH
 
 __all__ = ["Distribution", "ExponentialFamily", "Family"]
@@ -34,6 +34,10 @@ __all__ = ["Distribution", "ExponentialFamily", "Family"]
 Shape = Sequence[int]
 EMPTY = Size()
 _PACKAGE = __name__.rpartition(".")[0]
+
+
+def _absent(self: object) -> Any:
+    raise NotImplementedError
 
 
 class Distribution:
@@ -73,7 +77,8 @@ class Distribution:
         event_shape: Shape = EMPTY,
         validate_args: bool | None = None,
     ) -> None:
-        self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        self._batch_shape = batch_shape if type(batch_shape) is Size else Size(batch_shape)
+        self._event_shape = event_shape if type(event_shape) is Size else Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
@@ -103,45 +108,18 @@ class Distribution:
                     f"{constraint!r}, but found invalid values:\n{value}"
                 )
 
-    @property
-    def batch_shape(self) -> Size:
-        """Extents of the parameters."""
-        return self._batch_shape
-
-    @property
-    def event_shape(self) -> Size:
-        """Extents of one value."""
-        return self._event_shape
-
-    @property
-    def arg_constraints(self) -> Mapping[str, Constraint]:
-        """Sets of the parameters by name."""
-        raise NotImplementedError
-
-    @property
-    def support(self) -> Any:
-        """The set of the values."""
-        raise NotImplementedError
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean."""
-        raise NotImplementedError
+    batch_shape = property(lambda self: self._batch_shape, doc="Extents of the parameters.")
+    event_shape = property(lambda self: self._event_shape, doc="Extents of one value.")
+    arg_constraints: Any = property(_absent, doc="Sets of the parameters by name.")
+    support: Any = property(_absent, doc="The set of the values.")
+    mean: Any = property(_absent, doc="The mean.")
+    variance: Any = property(_absent, doc="The variance.")
+    stddev: Any = property(lambda self: self.variance.sqrt(), doc="The standard deviation.")
 
     @property
     def mode(self) -> Tensor:
         """The most probable value."""
         raise NotImplementedError(f"{type(self)} does not implement mode")
-
-    @property
-    def variance(self) -> Tensor:
-        """The variance."""
-        raise NotImplementedError
-
-    @property
-    def stddev(self) -> Tensor:
-        """The standard deviation."""
-        return self.variance.sqrt()
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
@@ -232,6 +210,19 @@ class Distribution:
                 f"values:\n{value}"
             )
 
+    def _widened(self, batch_shape: Shape, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Parameters with a larger ``batch_shape``."""
+        axes = len(self._batch_shape)
+        return {k: v.expand(*batch_shape, *(-1,) * (v.ndim - axes)) for k, v in parameters.items()}
+
+    def _expanded(self, batch_shape: Shape, _instance: object, **attributes: Any) -> Any:
+        """An object of the class with a larger ``batch_shape`` and given attributes."""
+        new = self._get_checked_instance(_constructed(self), _instance)
+        vars(new).update(attributes)
+        Distribution.__init__(new, batch_shape, self._event_shape, False)
+        new._validate_args = self._validate_args
+        return new
+
     def _get_checked_instance(self, cls: type, _instance: object = None) -> Any:
         """An empty distribution of the class, for ``expand``."""
         if _instance is not None:
@@ -250,6 +241,11 @@ class Distribution:
             for name, value in given.items()
         ]
         return f"{type(self).__name__}({', '.join(texts)})"
+
+
+def _constructed(self: Distribution) -> type:
+    """The class of the library whose constructor an object should have."""
+    return next(c for c in type(self).__mro__ if c.__module__.startswith(_PACKAGE))
 
 
 def _number(value: Tensor) -> object:
@@ -297,32 +293,56 @@ class ExponentialFamily(Distribution):
 
 
 class FamilyWords(TypedDict, total=False):
-    """The words of a class statement. Formulas are functions of the attributes they name."""
+    """The words of a class statement. Formulas are functions of the attributes they name.
+
+    Attributes:
+      parameters: their sets by name: constraints, or functions of the object.
+      arguments: names of the constructor's arguments; those that are no parameters stay as given.
+      defaults: defaults of arguments.
+      support: the set of the values: a constraint, or a function of the object.
+      shapes: from the object and the shape of a parameter to ``batch_shape`` and ``event_shape``.
+      log_prob: formula of a value.
+      cdf: formula of a value.
+      icdf: formula of a probability.
+      sample: from a shape and attributes, tensors, to random values.
+      rsample: likewise, where they are differentiable.
+      mean: formula, or the name of an attribute.
+      mode: likewise.
+      variance: likewise.
+      stddev: likewise.
+      entropy: formula.
+    """
 
     parameters: Mapping[str, Any]
-    """Arguments of the constructor and their sets: a constraint, or a function of the object."""
-    defaults: Mapping[str, float]
-    """Defaults of arguments."""
+    arguments: str
+    defaults: Mapping[str, Any]
     support: Any
-    """The set of the values: a constraint, or a function of the object."""
+    shapes: Callable[[Any, Size], tuple[Shape, Shape]]
     log_prob: Callable[..., Any]
-    """Formula of a value."""
     cdf: Callable[..., Any]
-    """Formula of a value."""
     icdf: Callable[..., Any]
-    """Formula of a probability."""
     sample: Callable[..., Any]
-    """From a shape and attributes, tensors, to random values."""
     rsample: Callable[..., Any]
-    """Likewise, where they are differentiable."""
     mean: Any
-    """Formula, or the name of an attribute."""
     mode: Any
-    """Likewise."""
     variance: Any
-    """Likewise."""
+    stddev: Any
     entropy: Callable[..., Any]
-    """Formula."""
+
+
+class _Signature:
+    """The arguments of a family's constructor, for ``inspect.signature``."""
+
+    def __get__(self, instance: object, owner: type[Family]) -> inspect.Signature:
+        if owner.__init__ is not Family.__init__:
+            raise AttributeError("__signature__")
+        empty, kind = inspect.Parameter.empty, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        return inspect.Signature(
+            [
+                inspect.Parameter(name, kind, default=owner._defaults.get(name, empty))
+                for name in owner._names
+            ]
+        )
 
 
 class Family(Distribution):
@@ -344,7 +364,20 @@ class Family(Distribution):
     """
 
     _names: tuple[str, ...] = ()
-    _defaults: Mapping[str, float] = {}
+    _known: frozenset[str] = frozenset()
+    _parameters: tuple[str, ...] = ()
+    _settings: tuple[str, ...] = ()
+    _defaults: Mapping[str, Any] = {}
+    alpha: Tensor
+    concentration: Tensor
+    concentration0: Tensor
+    concentration1: Tensor
+    df: Tensor
+    high: Tensor
+    loc: Tensor
+    low: Tensor
+    rate: Tensor
+    scale: Tensor
 
     def __init_subclass__(cls, **words: Unpack[FamilyWords]) -> None:
         """The methods that the words stand for."""
@@ -352,71 +385,76 @@ class Family(Distribution):
         given: dict[str, Any] = dict(words)
         parameters = given.pop("parameters", None)
         if parameters is not None:
-            cls._names = tuple(parameters)
-            cls._defaults = given.pop("defaults", {})
-            cls.arg_constraints = _sets(parameters)  # type: ignore[method-assign]  # a table, or a property
+            arguments = given.pop("arguments", "").split() or parameters
+            cls._names = (*arguments, "validate_args")
+            cls._known = frozenset(cls._names)
+            cls._parameters = tuple(parameters)
+            cls._settings = tuple(name for name in arguments if name not in parameters)
+            cls._defaults = {**given.pop("defaults", {}), "validate_args": None}
+            cls.arg_constraints = _sets(parameters)
         if "support" in given:
             support = given.pop("support")
             if inspect.isfunction(support):
                 support = constraints.dependent_property(support, is_discrete=False, event_dim=0)
-            cls.support = support  # type: ignore[method-assign]  # a set, or a property
+            cls.support = support
+        if "shapes" in given:
+            cls._shapes = given.pop("shapes")  # type: ignore[method-assign]  # of the words
         for name, word in given.items():
-            method: Any
-            if name in ("mean", "mode", "variance"):
-                method = property(_attribute(name, word))
-            elif name in ("sample", "rsample"):
-                method = _sampler(name, word)
-                cls.has_rsample = name == "rsample"
-            else:
-                method = _method(name, word)
-            setattr(cls, name, method)
+            setattr(cls, name, _member(name, word))
+        if not {"sample", "rsample"}.isdisjoint(given):
+            cls.has_rsample = "rsample" in given
 
-    def __init__(
-        self, *args: Value | bool | None, validate_args: bool | None = None, **kwargs: Value
-    ) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         names = self._names
-        if len(args) == len(names) + 1:
-            validate_args = args[-1]  # type: ignore[assignment]  # the last argument
-            args = args[:-1]
-        values: dict[str, Any] = {
-            **self._defaults,
-            **dict(zip(names, args, strict=False)),
-            **kwargs,
-        }
+        values = {**self._defaults, **dict(zip(names, args, strict=False)), **kwargs}
         if (
             len(args) > len(names)
-            or values.keys() != set(names)
-            or kwargs.keys() & set(names[: len(args)])
+            or values.keys() != self._known
+            or (args and not kwargs.keys().isdisjoint(names[: len(args)]))
         ):
             raise TypeError(
-                f"{type(self).__name__}() takes the arguments {', '.join(names)} and "
+                f"{type(self).__name__}() takes the arguments {', '.join(names[:-1])} and "
                 f"validate_args, got {len(args)} by position and {sorted(kwargs)} by name"
             )
+        self._build(values)
+
+    __signature__ = _Signature()
+
+    def _build(self, values: dict[str, Any]) -> None:
+        """Keep the arguments of the constructor, given by name."""
+        self._set(self._prepared(values), values["validate_args"])
+
+    def _prepared(self, values: dict[str, Any]) -> dict[str, Tensor]:
+        """Parameters of one shape; the other arguments are kept."""
+        for name in self._settings:
+            setattr(self, name, values[name])
+        names = self._parameters
         tensors = broadcast_all(*[values[name] for name in names])
-        self._set(dict(zip(names, tensors, strict=True)), validate_args)
+        return dict(zip(names, tensors, strict=True))
+
+    def _shapes(self, shape: Size) -> tuple[Shape, Shape]:
+        """``batch_shape`` and ``event_shape``, of the shape of a parameter."""
+        return shape, EMPTY
 
     def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
         """Keep parameters of one shape, and check them."""
         vars(self).update(parameters)
         shape = next(iter(parameters.values())).shape
-        Distribution.__init__(self, shape, EMPTY, validate_args)
+        Distribution.__init__(self, *self._shapes(shape), validate_args)
 
     def _given(self) -> Sequence[str]:
         """Names of the parameters that are kept."""
-        return self._names
+        return self._parameters
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(_constructed(self), _instance)
-        parameters = {name: getattr(self, name).expand(*batch_shape) for name in self._given()}
-        new._set(parameters, False)
+        for name in self._settings:
+            setattr(new, name, getattr(self, name))
+        parameters = {name: getattr(self, name) for name in self._given()}
+        new._set(self._widened(batch_shape, parameters), False)
         new._validate_args = self._validate_args
         return new
-
-
-def _constructed(self: Family) -> type:
-    """The class of the library whose constructor an object should have."""
-    return next(c for c in type(self).__mro__ if c.__module__.startswith(_PACKAGE))
 
 
 def _sets(parameters: Mapping[str, Any]) -> Any:
@@ -430,41 +468,35 @@ def _sets(parameters: Mapping[str, Any]) -> Any:
     return constraints.dependent_property(arg_constraints)
 
 
-def _read(formula: Callable[..., Any], skip: int) -> list[str]:
-    return list(inspect.signature(formula).parameters)[skip:]
-
-
-def _attribute(name: str, word: Any) -> Callable[[Any], Any]:
+def _member(name: str, word: Any) -> Any:
+    """The method or property that a word stands for."""
     if isinstance(word, str):
-        return lambda self: getattr(self, word)
-    names = _read(word, 0)
-
-    def attribute(self: Any) -> Any:
-        return composite(name.title(), word, *[getattr(self, each) for each in names])
-
-    attribute.__doc__ = f"The {name}."
-    return attribute
-
-
-def _method(name: str, word: Any) -> Callable[..., Any]:
-    takes_value = name != "entropy"
-    names = _read(word, int(takes_value))
+        return property(lambda self: getattr(self, word))
+    first = {"log_prob": 1, "cdf": 1, "icdf": 1, "sample": 1, "rsample": 1}.get(name, 0)
+    names = word.__code__.co_varnames[first : word.__code__.co_argcount]
     label = name.title().replace("_", "")
 
-    def entropy(self: Any) -> Tensor:
+    def formula(self: Any) -> Any:
         return composite(label, word, *[getattr(self, each) for each in names])
 
-    def method(self: Any, value: Any) -> Any:
+    def of_value(self: Any, value: Any) -> Any:
         if self._validate_args and name != "icdf":
             self._validate_sample(value)
         operands = [getattr(self, each) for each in names]
         return composite(label, word, value_beside(value, operands), *operands)
 
-    found: Any = method if takes_value else entropy
-    found.__name__ = name
-    found.__qualname__ = name
+    def rsample(self: Any, sample_shape: Shape = EMPTY) -> Any:
+        shape = self._extended_shape(sample_shape)
+        return word(shape, *[getattr(self, each) for each in names])
+
+    def sample(self: Any, sample_shape: Shape = EMPTY) -> Any:
+        with no_grad():
+            return rsample(self, sample_shape)
+
+    found: Any = {"sample": sample, "rsample": rsample}.get(name, of_value if first else formula)
+    found.__name__ = found.__qualname__ = name
     found.__doc__ = getattr(Distribution, name).__doc__
-    return found
+    return found if first or name == "entropy" else property(found)
 
 
 def value_beside(value: Any, operands: Sequence[Any]) -> Any:
@@ -474,20 +506,3 @@ def value_beside(value: Any, operands: Sequence[Any]) -> Any:
         return value if like is None else TORCH.tensor(value, dtype=like.dtype)
     dtype = result_dtype(value, *operands)
     return value if dtype == value.dtype else to_dtype(value, dtype)
-
-
-def _sampler(name: str, word: Any) -> Callable[..., Any]:
-    names = _read(word, 1)
-
-    def draw(self: Any, sample_shape: Shape = EMPTY) -> Any:
-        shape = self._extended_shape(sample_shape)
-        return word(shape, *[getattr(self, each) for each in names])
-
-    def sample(self: Any, sample_shape: Shape = EMPTY) -> Tensor:
-        with no_grad():
-            return draw(self, sample_shape)
-
-    found = draw if name == "rsample" else sample
-    found.__name__ = found.__qualname__ = name
-    found.__doc__ = getattr(Distribution, name).__doc__
-    return found

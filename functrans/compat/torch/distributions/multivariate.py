@@ -23,7 +23,6 @@ from functrans import numpy as fnp
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.linear_algebra import LINALG
 from functrans.autograd.methods.rows import known
-from functrans.autograd.modes import no_grad
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions import constraints
 from functrans.compat.torch.distributions.distribution import (
@@ -32,10 +31,9 @@ from functrans.compat.torch.distributions.distribution import (
     ExponentialFamily,
     Family,
     Shape,
-    value_beside,
 )
 from functrans.compat.torch.distributions.sampling import dirichlet, normal, standard_gamma
-from functrans.compat.torch.distributions.utils import Value, broadcast_all, lazy_property
+from functrans.compat.torch.distributions.utils import lazy_property
 from functrans.core.values import Array
 from functrans.primitives import torch_elementwise as te
 from functrans.scipy import linalg
@@ -64,8 +62,7 @@ def _dirichlet_mode(concentration: Array) -> Array:
 
 
 def _dirichlet_variance(concentration: Array) -> Array:
-    a = concentration
-    total = fnp.sum(a, axis=-1, keepdims=True)
+    a, total = concentration, fnp.sum(concentration, axis=-1, keepdims=True)
     return a * (total - a) / (total**2 * (total + 1))
 
 
@@ -84,6 +81,7 @@ class Dirichlet(
     Family,
     ExponentialFamily,
     parameters={"concentration": constraints.independent(constraints.positive, 1)},
+    shapes=lambda self, shape: (shape[:-1], shape[-1:]),
     support=constraints.simplex,
     log_prob=_dirichlet_log_prob,
     rsample=lambda shape, concentration: dirichlet(shape, concentration),
@@ -100,22 +98,11 @@ class Dirichlet(
       tensor([0.25, 0.75])
     """
 
-    concentration: Any
-
-    def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
-        vars(self).update(parameters)
-        shape = self.concentration.shape
-        if not shape:
+    def _prepared(self, values: dict[str, Any]) -> dict[str, Tensor]:
+        found = super()._prepared(values)
+        if not found["concentration"].shape:
             raise ValueError("`concentration` parameter must be at least one-dimensional.")
-        Distribution.__init__(self, shape[:-1], shape[-1:], validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(Dirichlet, _instance)
-        shape = (*batch_shape, *self._event_shape)
-        new._set({"concentration": self.concentration.expand(*shape)}, False)
-        new._validate_args = self._validate_args
-        return new
+        return found
 
 
 # matrices ----------------------------------------------------------------------------------------
@@ -159,77 +146,17 @@ def _factor_of_inverse(flipped: Array) -> Array:
     return solved(_mT(fnp.flip(flipped, (-2, -1))), _unit(flipped))
 
 
-_MATRICES: dict[str, Callable[[Any], Any]] = {
-    "scale_tril": lambda factor: factor,
-    "covariance_matrix": lambda factor: fnp.matmul(factor, _mT(factor)),
-    "precision_matrix": lambda factor: _inverse(factor),
-}
-"""Name of a parameter to what it is of the factor."""
-
-
 def _inverse(factor: Array) -> Array:
     inverse = solved(factor, _unit(factor))
     return fnp.matmul(_mT(inverse), inverse)
 
 
-class _ByMatrix(Distribution):
-    """A distribution with a positive definite matrix, given in one of three ways.
-
-    Attributes:
-      _unbroadcasted_scale_tril: its Cholesky factor.
-    """
-
-    _unbroadcasted_scale_tril: Any
-
-    def _keep(self, error: type[Exception], **matrices: Tensor | None) -> tuple[str, Any]:
-        """The matrix that was given.
-
-        Raises:
-          ValueError: it is no matrix.
-        """
-        given = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
-        if len(given) != 1:
-            raise error(
-                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
-                "specified."
-            )
-        [(name, matrix)] = given
-        if len(matrix.shape) < 2:
-            raise ValueError(
-                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
-            )
-        return name, matrix
-
-    def _keep_factor(self, name: str, matrix: Any) -> None:
-        if name == "covariance_matrix":
-            matrix = LINALG["cholesky"](matrix)
-        elif name == "precision_matrix":
-            flipped = LINALG["cholesky"](matrix.flip(-2, -1))
-            matrix = composite("FactorOfInverse", _factor_of_inverse, flipped)
-        self._unbroadcasted_scale_tril = matrix
-
-    def _matrix(self, name: str) -> Tensor:
-        found: Any = composite("Matrix", _MATRICES[name], self._unbroadcasted_scale_tril)
-        return found.expand(*self._batch_shape, *found.shape[-2:])
-
-    scale_tril: Any = lazy_property(lambda self: self._matrix("scale_tril"))
-    covariance_matrix: Any = lazy_property(lambda self: self._matrix("covariance_matrix"))
-    precision_matrix: Any = lazy_property(lambda self: self._matrix("precision_matrix"))
-
-    def _expanded(self, new: Any, batch_shape: Shape, **vectors: Any) -> Any:
-        """An empty distribution with expanded parameters."""
-        n = self._event_shape[-1]
-        vars(new).update(vectors, _unbroadcasted_scale_tril=self._unbroadcasted_scale_tril)
-        for name in _MATRICES:
-            if name in vars(self):
-                vars(new)[name] = getattr(self, name).expand(*batch_shape, n, n)
-        Distribution.__init__(new, batch_shape, self._event_shape, False)
-        new._validate_args = self._validate_args
-        return new
-
-
-for _name in _MATRICES:
-    vars(_ByMatrix)[_name].__name__ = _name
+_MATRICES: dict[str, Callable[[Any], Any]] = {
+    "scale_tril": lambda factor: factor,
+    "covariance_matrix": lambda factor: fnp.matmul(factor, _mT(factor)),
+    "precision_matrix": _inverse,
+}
+"""Name of a parameter to what it is of the factor."""
 
 _DEFINITE = {
     "covariance_matrix": constraints.positive_definite,
@@ -238,12 +165,92 @@ _DEFINITE = {
 }
 
 
-def _normal_log_prob(x: Array, loc: Array, factor: Array) -> Array:
-    norm = 0.5 * loc.shape[-1] * _LOG_2PI + half_log_det(factor)
-    return -0.5 * mahalanobis(factor, x - loc) - norm
+def _of_factor(name: str) -> Any:
+    """The property of a matrix that was not given."""
+
+    def matrix(self: Any) -> Any:
+        found: Any = composite("Matrix", _MATRICES[name], self._unbroadcasted_scale_tril)
+        return found.expand(*self._batch_shape, *found.shape[-2:])
+
+    matrix.__name__ = name
+    return lazy_property(matrix)
 
 
-class MultivariateNormal(_ByMatrix):
+class _ByMatrix(Family):
+    """A distribution with a vector or number and a positive definite matrix, in one of three ways.
+
+    Attributes:
+      _unbroadcasted_scale_tril: the Cholesky factor of the matrix.
+    """
+
+    _unbroadcasted_scale_tril: Any
+    _factor = property(lambda self: self._unbroadcasted_scale_tril)
+    scale_tril, covariance_matrix, precision_matrix = map(_of_factor, _MATRICES)
+
+    def _build(self, values: dict[str, Any], error: type[Exception] = ValueError) -> None:
+        given = [name for name in _MATRICES if values[name] is not None]
+        if len(given) != 1:
+            raise error(
+                "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
+                "specified."
+            )
+        [name] = given
+        matrix = values[name]
+        if len(matrix.shape) < 2:
+            raise ValueError(
+                f"{name} must be at least two-dimensional, with optional leading batch dimensions"
+            )
+        batch, event = self._keep(values, matrix)
+        setattr(self, name, matrix.expand(*batch, -1, -1))
+        Distribution.__init__(self, batch, event, values["validate_args"])
+        if name == "covariance_matrix":
+            matrix = LINALG["cholesky"](matrix)
+        elif name == "precision_matrix":
+            flipped = LINALG["cholesky"](matrix.flip(-2, -1))
+            matrix = composite("FactorOfInverse", _factor_of_inverse, flipped)
+        self._unbroadcasted_scale_tril = matrix
+
+    def _keep(self, values: dict[str, Any], matrix: Any) -> tuple[Shape, Shape]:
+        """Keep the other parameter; returns ``batch_shape`` and ``event_shape``."""
+        raise NotImplementedError
+
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        given = {name: getattr(self, name) for name in self._parameters if name in vars(self)}
+        factor = self._unbroadcasted_scale_tril
+        return self._expanded(
+            batch_shape,
+            _instance,
+            _unbroadcasted_scale_tril=factor,
+            **self._widened(batch_shape, given),
+        )
+
+
+_FORMS = dict.fromkeys(_MATRICES)
+
+
+def _normal_log_prob(x: Array, loc: Array, _factor: Array) -> Array:
+    norm = 0.5 * loc.shape[-1] * _LOG_2PI + half_log_det(_factor)
+    return -0.5 * mahalanobis(_factor, x - loc) - norm
+
+
+def _normal_entropy(loc: Array, _factor: Array) -> Array:
+    constant = 0.5 * loc.shape[-1] * (1 + _LOG_2PI)
+    return fnp.broadcast_to(half_log_det(_factor) + constant, loc.shape[:-1])
+
+
+class MultivariateNormal(
+    _ByMatrix,
+    parameters={"loc": constraints.real_vector, **_DEFINITE},
+    defaults=_FORMS,
+    support=constraints.real_vector,
+    log_prob=_normal_log_prob,
+    rsample=lambda shape, loc, _factor: loc + _times(_factor, normal(shape, loc)),
+    mean="loc",
+    mode="loc",
+    variance=lambda loc, _factor: fnp.broadcast_to(fnp.sum(_factor**2, axis=-1), loc.shape),
+    entropy=_normal_entropy,
+):
     """Normal vectors.
 
     Args:
@@ -262,64 +269,16 @@ class MultivariateNormal(_ByMatrix):
       tensor([2., 2.])
     """
 
-    arg_constraints: Any = {"loc": constraints.real_vector, **_DEFINITE}  # noqa: RUF012  # torch's
-    support: Any = constraints.real_vector
-    has_rsample = True
-
-    def __init__(
-        self,
-        loc: Tensor,
-        covariance_matrix: Tensor | None = None,
-        precision_matrix: Tensor | None = None,
-        scale_tril: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        if not loc.shape:
+    def _build(self, values: dict[str, Any], error: type[Exception] = ValueError) -> None:
+        if not values["loc"].shape:
             raise ValueError("loc must be at least one-dimensional.")
-        name, matrix = self._keep(
-            ValueError,
-            covariance_matrix=covariance_matrix,
-            precision_matrix=precision_matrix,
-            scale_tril=scale_tril,
-        )
+        super()._build(values)
+
+    def _keep(self, values: dict[str, Any], matrix: Any) -> tuple[Shape, Shape]:
+        loc = values["loc"]
         batch = np.broadcast_shapes(matrix.shape[:-2], loc.shape[:-1])
-        self.loc: Any = loc.expand(*batch, -1)
-        setattr(self, name, matrix.expand(*batch, -1, -1))
-        super().__init__(batch, loc.shape[-1:], validate_args)
-        self._keep_factor(name, matrix)
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(MultivariateNormal, _instance)
-        loc = self.loc.expand(*batch_shape, *self._event_shape)
-        return self._expanded(new, batch_shape, loc=loc)
-
-    mean = property(lambda self: self.loc)
-    mode = property(lambda self: self.loc)
-
-    @property
-    def variance(self) -> Tensor:
-        """The diagonal of the covariance."""
-        square = (self._unbroadcasted_scale_tril**2).sum(-1)
-        return square.expand(*self._batch_shape, *self._event_shape)
-
-    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
-        """Random vectors that are differentiable in the parameters."""
-        noise = normal(self._extended_shape(sample_shape), self.loc)
-        return self.loc + _times(self._unbroadcasted_scale_tril, noise)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density at vectors."""
-        if self._validate_args:
-            self._validate_sample(value)
-        factor = self._unbroadcasted_scale_tril
-        value = value_beside(value, (self.loc,))
-        return composite("MultivariateNormalLogProb", _normal_log_prob, value, self.loc, factor)
-
-    def entropy(self) -> Tensor:
-        """Shannon's entropy, in nats."""
-        constant = 0.5 * self._event_shape[0] * (1 + _LOG_2PI)
-        return (half_log_det(self._unbroadcasted_scale_tril) + constant).expand(*self._batch_shape)
+        self.loc = loc.expand(*batch, -1)
+        return batch, loc.shape[-1:]
 
 
 def capacitance(factor: Array, diagonal: Array) -> Array:
@@ -340,9 +299,19 @@ def low_rank_mahalanobis(factor: Array, diagonal: Array, x: Array) -> Array:
     return fnp.sum(x**2 / diagonal, axis=-1) - mahalanobis(capacitance(factor, diagonal), inner)
 
 
-def _low_rank_log_prob(x: Array, loc: Array, factor: Array, diagonal: Array) -> Array:
-    distance = low_rank_mahalanobis(factor, diagonal, x - loc)
-    return -0.5 * (loc.shape[-1] * _LOG_2PI + low_rank_log_det(factor, diagonal) + distance)
+def _low_rank_log_prob(x: Array, loc: Array, _factor: Array, _diagonal: Array) -> Array:
+    distance = low_rank_mahalanobis(_factor, _diagonal, x - loc)
+    return -0.5 * (loc.shape[-1] * _LOG_2PI + low_rank_log_det(_factor, _diagonal) + distance)
+
+
+def _low_rank_entropy(loc: Array, _factor: Array, _diagonal: Array) -> Array:
+    determinant = low_rank_log_det(_factor, _diagonal)
+    return fnp.broadcast_to(0.5 * (determinant + loc.shape[-1] * (1 + _LOG_2PI)), loc.shape[:-1])
+
+
+def _draw_low_rank(shape: Shape, loc: Tensor, _factor: Tensor, _diagonal: Tensor) -> Tensor:
+    few = normal((*shape[:-1], _factor.shape[-1]), loc)
+    return loc + _times(_factor, few) + _diagonal.sqrt() * normal(shape, loc)
 
 
 def _low_rank_covariance(factor: Array, diagonal: Array) -> Array:
@@ -363,7 +332,23 @@ def _low_rank_precision(factor: Array, diagonal: Array) -> Array:
     return unit / diagonal[..., None] - fnp.matmul(_mT(inner), inner)
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(
+    Family,
+    parameters={
+        "loc": constraints.real_vector,
+        "cov_factor": constraints.independent(constraints.real, 2),
+        "cov_diag": constraints.independent(constraints.positive, 1),
+    },
+    support=constraints.real_vector,
+    log_prob=_low_rank_log_prob,
+    rsample=_draw_low_rank,
+    mean="loc",
+    mode="loc",
+    variance=lambda loc, _factor, _diagonal: fnp.broadcast_to(
+        fnp.sum(_factor**2, axis=-1) + _diagonal, loc.shape
+    ),
+    entropy=_low_rank_entropy,
+):
     """Normal vectors with the covariance ``W W^T + D`` of low rank and a diagonal.
 
     Args:
@@ -383,94 +368,49 @@ class LowRankMultivariateNormal(Distribution):
               [1., 2.]])
     """
 
-    arg_constraints: Any = {  # noqa: RUF012  # torch's
-        "loc": constraints.real_vector,
-        "cov_factor": constraints.independent(constraints.real, 2),
-        "cov_diag": constraints.independent(constraints.positive, 1),
-    }
-    support: Any = constraints.real_vector
-    has_rsample = True
-
-    def __init__(
-        self,
-        loc: Tensor,
-        cov_factor: Tensor,
-        cov_diag: Tensor,
-        validate_args: bool | None = None,
-    ) -> None:
-        if not loc.shape:
-            raise ValueError("loc must be at least one-dimensional.")
-        event = loc.shape[-1:]
-        if len(cov_factor.shape) < 2:
-            raise ValueError(
-                "cov_factor must be at least two-dimensional, with optional leading batch "
-                "dimensions"
-            )
-        if cov_factor.shape[-2:-1] != event:
-            raise ValueError(f"cov_factor must be a batch of matrices with shape {event[0]} x m")
-        if cov_diag.shape[-1:] != event:
-            raise ValueError(f"cov_diag must be a batch of vectors with shape {event}")
-        shapes = (loc.shape, cov_factor.shape, cov_diag.shape)
-        try:
-            batch = np.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
-        except ValueError:
-            raise ValueError(
-                "Incompatible batch shapes: loc {}, cov_factor {}, cov_diag {}".format(*shapes)
-            ) from None
-        self._unbroadcasted = (cov_factor, cov_diag)
-        self.loc: Any = loc.expand(*batch, -1)
-        self.cov_factor: Any = cov_factor.expand(*batch, -1, -1)
-        self.cov_diag: Any = cov_diag.expand(*batch, -1)
-        super().__init__(batch, event, validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
-        shape = (*batch_shape, *self._event_shape)
-        new._unbroadcasted = self._unbroadcasted
-        new.loc, new.cov_diag = self.loc.expand(*shape), self.cov_diag.expand(*shape)
-        new.cov_factor = self.cov_factor.expand(*shape, -1)
-        Distribution.__init__(new, batch_shape, self._event_shape, False)
-        new._validate_args = self._validate_args
-        return new
-
-    mean = property(lambda self: self.loc)
-    mode = property(lambda self: self.loc)
-
-    def _of(self, formula: Callable[..., Any]) -> Tensor:
-        found: Any = composite("LowRank", formula, *self._unbroadcasted)
-        own = len(
-            np.broadcast_shapes(*[x.shape[: -2 + i] for i, x in enumerate(self._unbroadcasted)])
-        )
-        return found.expand(*self._batch_shape, *found.shape[own:])
-
-    variance = property(
-        lambda self: self._of(lambda factor, diagonal: fnp.sum(factor**2, axis=-1) + diagonal)
-    )
+    cov_factor: Tensor
+    cov_diag: Tensor
+    _unbroadcasted: tuple[Any, Any]
+    _factor = property(lambda self: self._unbroadcasted[0])
+    _diagonal = property(lambda self: self._unbroadcasted[1])
     scale_tril = property(lambda self: self._of(_low_rank_factor))
     covariance_matrix = property(lambda self: self._of(_low_rank_covariance))
     precision_matrix = property(lambda self: self._of(_low_rank_precision))
 
-    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
-        """Random vectors that are differentiable in the parameters."""
-        shape = self._extended_shape(sample_shape)
-        factor, diagonal = self._unbroadcasted
-        few = normal((*shape[:-1], factor.shape[-1]), self.loc)
-        return self.loc + _times(factor, few) + diagonal.sqrt() * normal(shape, self.loc)
+    def _build(self, values: dict[str, Any]) -> None:
+        loc, factor, diagonal = (values[name] for name in self._parameters)
+        if not loc.shape:
+            raise ValueError("loc must be at least one-dimensional.")
+        event = loc.shape[-1:]
+        if len(factor.shape) < 2:
+            raise ValueError(
+                "cov_factor must be at least two-dimensional, with optional leading batch "
+                "dimensions"
+            )
+        if factor.shape[-2:-1] != event:
+            raise ValueError(f"cov_factor must be a batch of matrices with shape {event[0]} x m")
+        if diagonal.shape[-1:] != event:
+            raise ValueError(f"cov_diag must be a batch of vectors with shape {event}")
+        try:
+            batch = np.broadcast_shapes(loc.shape[:-1], factor.shape[:-2], diagonal.shape[:-1])
+        except ValueError:
+            raise ValueError(
+                f"Incompatible batch shapes: loc {loc.shape}, cov_factor {factor.shape}, cov_diag "
+                f"{diagonal.shape}"
+            ) from None
+        self._unbroadcasted = (factor, diagonal)
+        self.loc, self.cov_diag = loc.expand(*batch, -1), diagonal.expand(*batch, -1)
+        self.cov_factor = factor.expand(*batch, -1, -1)
+        Distribution.__init__(self, batch, event, values["validate_args"])
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density at vectors."""
-        if self._validate_args:
-            self._validate_sample(value)
-        value = value_beside(value, (self.loc,))
-        return composite(
-            "LowRankLogProb", _low_rank_log_prob, value, self.loc, *self._unbroadcasted
-        )
+    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
+        """The same with a larger ``batch_shape``."""
+        wide = self._widened(batch_shape, {name: getattr(self, name) for name in self._parameters})
+        return self._expanded(batch_shape, _instance, _unbroadcasted=self._unbroadcasted, **wide)
 
-    def entropy(self) -> Tensor:
-        """Shannon's entropy, in nats."""
-        constant = self._event_shape[0] * (1 + _LOG_2PI)
-        return 0.5 * (self._of(low_rank_log_det) + constant)
+    def _of(self, formula: Callable[..., Any]) -> Tensor:
+        found: Any = composite("LowRank", formula, *self._unbroadcasted)
+        return found.expand(*self.loc.shape, -1)
 
 
 def _multi(of: Callable[..., Any], x: Array, n: int) -> Array:
@@ -483,11 +423,11 @@ def multi_log_gamma(x: Array, n: int) -> Array:
     return _multi(sp.gammaln, x, n) + n * (n - 1) / 4 * math.log(math.pi)
 
 
-def _wishart_log_prob(x: Array, df: Array, factor: Array) -> Array:
-    n = factor.shape[-1]
-    trace = fnp.sum(_diagonal(solved(factor, _mT(solved(factor, x)))), axis=-1)
+def _wishart_log_prob(x: Array, df: Array, _factor: Array) -> Array:
+    n = _factor.shape[-1]
+    trace = fnp.sum(_diagonal(solved(_factor, _mT(solved(_factor, x)))), axis=-1)
     return (
-        -df * (n * math.log(2) / 2 + half_log_det(factor))
+        -df * (n * math.log(2) / 2 + half_log_det(_factor))
         - multi_log_gamma(df / 2, n)
         + (df - n - 1) / 2 * fnp.linalg.slogdet(x)[1]
         - trace / 2
@@ -500,17 +440,43 @@ def _wishart_log_normalizer(x: Array, y: Array) -> Array:
     return a * (n * math.log(2) - fnp.linalg.slogdet(-2 * x)[1]) + multi_log_gamma(a, n)
 
 
-def _wishart_entropy(df: Array, factor: Array) -> Array:
-    n = factor.shape[-1]
+def _wishart_entropy(df: Array, _factor: Array) -> Array:
+    n = _factor.shape[-1]
     return (
-        (n + 1) * (n * math.log(2) / 2 + half_log_det(factor))
+        (n + 1) * (n * math.log(2) / 2 + half_log_det(_factor))
         + multi_log_gamma(df / 2, n)
         - (df - n - 1) / 2 * _multi(sp.digamma, df / 2, n)
         + df * n / 2
     )
 
 
-class Wishart(_ByMatrix, ExponentialFamily):
+def _wishart_mode(df: Array, covariance_matrix: Array) -> Array:
+    """NaN where there is none."""
+    factor = df - covariance_matrix.shape[-1] - 1
+    return fnp.where(factor > 0, factor, np.nan)[..., None, None] * covariance_matrix
+
+
+def _wishart_variance(df: Array, covariance_matrix: Array) -> Array:
+    d = _diagonal(covariance_matrix)
+    return df[..., None, None] * (covariance_matrix**2 + d[..., :, None] * d[..., None, :])
+
+
+class Wishart(
+    _ByMatrix,
+    ExponentialFamily,
+    parameters={
+        **_DEFINITE,
+        "df": lambda self: constraints.greater_than(self.event_shape[-1] - 1),
+    },
+    arguments="df covariance_matrix precision_matrix scale_tril",
+    defaults=_FORMS,
+    support=constraints.positive_definite,
+    log_prob=_wishart_log_prob,
+    mean=lambda df, covariance_matrix: df[..., None, None] * covariance_matrix,
+    mode=_wishart_mode,
+    variance=_wishart_variance,
+    entropy=_wishart_entropy,
+):
     """Sums of the outer products of ``df`` normal vectors.
 
     Args:
@@ -531,52 +497,26 @@ class Wishart(_ByMatrix, ExponentialFamily):
               [0., 3.]])
     """
 
-    support: Any = constraints.positive_definite
     has_rsample = True
-    arg_constraints: Any = property(
-        lambda self: {**_DEFINITE, "df": constraints.greater_than(self.event_shape[-1] - 1)}
-    )
 
-    def __init__(
-        self,
-        df: Value,
-        covariance_matrix: Tensor | None = None,
-        precision_matrix: Tensor | None = None,
-        scale_tril: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        name, matrix = self._keep(
-            AssertionError,
-            covariance_matrix=covariance_matrix,
-            precision_matrix=precision_matrix,
-            scale_tril=scale_tril,
-        )
+    def _build(self, values: dict[str, Any], error: type[Exception] = AssertionError) -> None:
+        super()._build(values, error)
+
+    def _keep(self, values: dict[str, Any], matrix: Any) -> tuple[Shape, Shape]:
+        df, n = values["df"], matrix.shape[-1]
         given: Any = df if isinstance(df, Tensor) else matrix.new_full((), df)
         batch = np.broadcast_shapes(matrix.shape[:-2], given.shape)
-        n = matrix.shape[-1]
-        self.df: Any = given.expand(*batch)
-        setattr(self, name, matrix.expand(*batch, -1, -1))
-        values = known(self.df)
-        if values is not None and (values <= n - 1).any():
+        self.df = given.expand(*batch)
+        found = known(self.df)
+        if found is not None and (found <= n - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")
-        if values is not None and (values < n).any():
+        if found is not None and (found < n).any():
             warnings.warn(
                 "Low df values detected. Singular samples are highly likely to occur for ndim - 1 "
                 "< df < ndim.",
-                stacklevel=2,
+                stacklevel=5,
             )
-        super().__init__(batch, (n, n), validate_args)
-        self._keep_factor(name, matrix)
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(Wishart, _instance)
-        return self._expanded(new, batch_shape, df=self.df.expand(*batch_shape))
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean."""
-        return self.df[..., None, None] * self.covariance_matrix
+        return batch, (n, n)
 
     @property
     def _natural_params(self) -> tuple[Any, ...]:
@@ -584,19 +524,6 @@ class Wishart(_ByMatrix, ExponentialFamily):
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         return composite("WishartLogNormalizer", _wishart_log_normalizer, *natural_params)
-
-    @property
-    def mode(self) -> Tensor:
-        """The most probable matrix, NaN where there is none."""
-        factor = self.df - self._event_shape[-1] - 1
-        return fnp.where(factor > 0, factor, np.nan)[..., None, None] * self.covariance_matrix
-
-    @property
-    def variance(self) -> Tensor:
-        """Variances of the elements."""
-        v = self.covariance_matrix
-        d = _diagonal(v)
-        return self.df[..., None, None] * (v**2 + d[..., :, None] * d[..., None, :])
 
     def rsample(self, sample_shape: Shape = EMPTY, max_try_correction: int | None = None) -> Tensor:
         """Random matrices that are differentiable in the parameters (Bartlett's decomposition).
@@ -615,20 +542,6 @@ class Wishart(_ByMatrix, ExponentialFamily):
         factor: Tensor = self._unbroadcasted_scale_tril @ noise
         return factor @ factor.mT
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density at matrices."""
-        if self._validate_args:
-            self._validate_sample(value)
-        value = value_beside(value, (self.df,))
-        factor = self._unbroadcasted_scale_tril
-        return composite("WishartLogProb", _wishart_log_prob, value, self.df, factor)
-
-    def entropy(self) -> Tensor:
-        """Shannon's entropy, in nats."""
-        return composite(
-            "WishartEntropy", _wishart_entropy, self.df, self._unbroadcasted_scale_tril
-        )
-
 
 def _lkj_log_prob(x: Array, concentration: Array) -> Array:
     n = x.shape[-1]
@@ -639,7 +552,32 @@ def _lkj_log_prob(x: Array, concentration: Array) -> Array:
     return power - norm + (n - 1) * sp.gammaln(alpha)
 
 
-class LKJCholesky(Family, parameters={"concentration": constraints.positive}):
+def _draw_lkj(shape: Shape, concentration: Any) -> Tensor:
+    """Factors by the onion method: row after row on spheres of random radius."""
+    *lead, n, _ = shape
+    c = concentration
+    offset = np.concatenate([[0], np.arange(n - 1)]).astype(c.dtype) / 2
+    first = c.new_zeros((*c.shape, n)) + (offset + 0.5)
+    second = (c + 0.5 * (n - 2))[..., None] - offset
+    square = dirichlet((*lead, n, 2), fnp.stack([first, second], axis=-1))[..., 0]
+    direction = normal(shape, c).tril(-1)
+    length = (direction**2).sum(-1, True).sqrt()
+    unit = direction / fnp.where(length > 0, length, 1.0)
+    rows = square.sqrt()[..., None] * unit
+    rest = (1 - (rows**2).sum(-1)).clamp(float(np.finfo(c.dtype).tiny))
+    return rows + rest.sqrt().diag_embed()
+
+
+class LKJCholesky(
+    Family,
+    parameters={"concentration": constraints.positive},
+    arguments="dim concentration",
+    defaults={"concentration": 1.0},
+    support=constraints.corr_cholesky,
+    shapes=lambda self, shape: (shape, (self.dim, self.dim)),
+    log_prob=_lkj_log_prob,
+    sample=_draw_lkj,
+):
     """Cholesky factors of correlation matrices of density in proportion to ``det**(c - 1)``.
 
     Args:
@@ -655,49 +593,12 @@ class LKJCholesky(Family, parameters={"concentration": constraints.positive}):
       torch.Size([3, 3])
     """
 
-    support: Any = constraints.corr_cholesky
-    concentration: Any
+    dim: int
 
-    def __init__(
-        self, dim: int, concentration: Value = 1.0, validate_args: bool | None = None
-    ) -> None:
-        if dim < 2:
+    def _build(self, values: dict[str, Any]) -> None:
+        if values["dim"] < 2:
             raise ValueError(
-                f"Expected dim to be an integer greater than or equal to 2. Found dim={dim}."
+                "Expected dim to be an integer greater than or equal to 2. Found "
+                f"dim={values['dim']}."
             )
-        self.dim = dim
-        self._set({"concentration": broadcast_all(concentration)[0]}, validate_args)
-
-    def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
-        vars(self).update(parameters)
-        event = (self.dim, self.dim)
-        Distribution.__init__(self, self.concentration.shape, event, validate_args)
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(LKJCholesky, _instance)
-        new.dim = self.dim
-        return super().expand(batch_shape, new)
-
-    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
-        """Random factors, by the onion method: row after row on spheres of random radius."""
-        with no_grad():
-            n, c = self.dim, self.concentration
-            offset = np.concatenate([[0], np.arange(n - 1)]).astype(c.dtype) / 2
-            first = c.new_zeros((*c.shape, n)) + (offset + 0.5)
-            second = (c + 0.5 * (n - 2))[..., None] - offset
-            lead = (*sample_shape, *self._batch_shape)
-            square = dirichlet((*lead, n, 2), fnp.stack([first, second], axis=-1))[..., 0]
-            direction = normal((*lead, n, n), c).tril(-1)
-            length = (direction**2).sum(-1, True).sqrt()
-            unit = direction / fnp.where(length > 0, length, 1.0)
-            rows = square.sqrt()[..., None] * unit
-            rest = (1 - (rows**2).sum(-1)).clamp(float(np.finfo(c.dtype).tiny))
-            return rows + rest.sqrt().diag_embed()
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density at factors."""
-        if self._validate_args:
-            self._validate_sample(value)
-        value = value_beside(value, (self.concentration,))
-        return composite("LKJLogProb", _lkj_log_prob, value, self.concentration)
+        super()._build(values)

@@ -10,13 +10,14 @@ Layer: ``compat``. Source: Johnson, Kotz and Balakrishnan, Continuous Univariate
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
 from functrans import numpy as fnp
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.distributions import constraints
+from functrans.compat.torch.distributions import constraints, transforms
 from functrans.compat.torch.distributions.composed import TransformedDistribution
 from functrans.compat.torch.distributions.continuous import (
     Cauchy,
@@ -29,17 +30,7 @@ from functrans.compat.torch.distributions.discrete import (
     ExpRelaxedCategorical,
     LogitRelaxedBernoulli,
 )
-from functrans.compat.torch.distributions.distribution import EMPTY, Distribution, Family, Shape
-from functrans.compat.torch.distributions.transforms import (
-    AbsTransform,
-    AffineTransform,
-    ExpTransform,
-    PowerTransform,
-    SigmoidTransform,
-    StickBreakingTransform,
-    Transform,
-)
-from functrans.compat.torch.distributions.utils import Value
+from functrans.compat.torch.distributions.distribution import EMPTY, Distribution, Family
 from functrans.core.values import Array
 from functrans.primitives import torch_elementwise as te
 from functrans.scipy import special as sp
@@ -50,45 +41,41 @@ __all__ = [
 ]  # fmt: skip
 
 _LOCATION = {"loc": constraints.real, "scale": constraints.positive}
+Made = tuple[Distribution, list[transforms.Transform]]
 
 
 class TransformedFamily(TransformedDistribution, Family):
     """A family of transformed distributions.
 
-    A subclass says of which distribution and transforms it is made, by its parameters, and has the
-    words of a family.
+    A subclass says by ``made_of``, a function of the object, of which distribution and transforms
+    it is made, and has the words of a family.
     """
 
     __init__ = Family.__init__
+    expand = Family.expand
+    _made_of: ClassVar[Callable[[Any], Made]]
 
-    def _made_of(self) -> tuple[Distribution, list[Transform]]:
-        raise NotImplementedError
+    def __init_subclass__(cls, made_of: Callable[[Any], Made] | None = None, **words: Any) -> None:
+        """The methods that the words stand for."""
+        super().__init_subclass__(**words)
+        if made_of is not None:
+            cls._made_of = made_of
 
     def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
         vars(self).update(parameters)
         if validate_args is not False and self._validate_args:
             shape = next(iter(parameters.values())).shape
             Distribution.__init__(self, shape, EMPTY, validate_args)  # before they are used
-        base, transforms = self._made_of()
-        TransformedDistribution.__init__(self, base, transforms, False)
+        base, parts = self._made_of()
+        TransformedDistribution.__init__(self, base, parts, False)
         if validate_args is None:
             del self._validate_args
         else:
             self._validate_args = validate_args
 
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(type(self), _instance)
-        parameters = {name: getattr(self, name) for name in self._names}
-        axes = len(self._batch_shape)
-        new._set(
-            {name: p.expand(*batch_shape, *p.shape[axes:]) for name, p in parameters.items()}, False
-        )
-        new._validate_args = self._validate_args
-        return new
 
-
-Made = tuple[Distribution, list[Transform]]
+def _plain(kind: type[Family], *parameters: Any) -> Distribution:
+    return kind(*parameters, validate_args=False)
 
 
 class LogNormal(
@@ -99,6 +86,7 @@ class LogNormal(
     mode=lambda loc, scale: fnp.exp(loc - scale**2),
     variance=lambda loc, scale: fnp.expm1(scale**2) * fnp.exp(2 * loc + scale**2),
     entropy=lambda loc, scale: 0.5 + 0.5 * math.log(2 * math.pi) + fnp.log(scale) + loc,
+    made_of=lambda self: (_plain(Normal, self.loc, self.scale), [transforms.ExpTransform()]),
 ):
     """Exponentials of normal variables.
 
@@ -106,12 +94,6 @@ class LogNormal(
       >>> LogNormal(0.0, 1.0).mode
       tensor(0.3679)
     """
-
-    loc: Tensor
-    scale: Tensor
-
-    def _made_of(self) -> Made:
-        return Normal(self.loc, self.scale, validate_args=False), [ExpTransform()]
 
 
 class _Half(TransformedFamily):
@@ -146,6 +128,7 @@ class HalfNormal(
     mean=lambda scale: scale * math.sqrt(2 / math.pi),
     mode=lambda scale: fnp.zeros(scale.shape, scale.dtype),
     variance=lambda scale: scale**2 * (1 - 2 / math.pi),
+    made_of=lambda self: (_plain(Normal, 0, self.scale), [transforms.AbsTransform()]),
 ):
     """Absolute values of normal variables.
 
@@ -153,11 +136,6 @@ class HalfNormal(
       >>> HalfNormal(1.0).mean
       tensor(0.7979)
     """
-
-    scale: Tensor
-
-    def _made_of(self) -> Made:
-        return Normal(0, self.scale, validate_args=False), [AbsTransform()]
 
 
 class HalfCauchy(
@@ -167,6 +145,7 @@ class HalfCauchy(
     mean=lambda scale: fnp.full(scale.shape, np.inf, scale.dtype),
     mode=lambda scale: fnp.zeros(scale.shape, scale.dtype),
     variance=lambda scale: fnp.full(scale.shape, np.inf, scale.dtype),
+    made_of=lambda self: (_plain(Cauchy, 0, self.scale), [transforms.AbsTransform()]),
 ):
     """Absolute values of Cauchy variables.
 
@@ -176,10 +155,16 @@ class HalfCauchy(
       tensor(0.5)
     """
 
-    scale: Tensor
 
-    def _made_of(self) -> Made:
-        return Cauchy(0, self.scale, validate_args=False), [AbsTransform()]
+def _gumbel(self: Any) -> Made:
+    info, scale = np.finfo(self.loc.dtype), self.scale
+    low = scale.detach() * 0 + float(info.tiny)
+    return _plain(Uniform, low, 1 - float(info.eps)), [
+        transforms.ExpTransform().inv,
+        transforms.AffineTransform(0, -scale.new_ones(scale.shape)),
+        transforms.ExpTransform().inv,
+        transforms.AffineTransform(self.loc, -scale),
+    ]
 
 
 class Gumbel(
@@ -190,7 +175,9 @@ class Gumbel(
     mean=lambda loc, scale: loc + scale * np.euler_gamma,
     mode="loc",
     variance=lambda scale: (math.pi**2 / 6) * scale**2,
+    stddev=lambda scale: (math.pi / math.sqrt(6)) * scale,
     entropy=lambda scale: fnp.log(scale) + (1 + np.euler_gamma),
+    made_of=_gumbel,
 ):
     """Largest values.
 
@@ -198,22 +185,6 @@ class Gumbel(
       >>> Gumbel(0.0, 1.0).mean
       tensor(0.5772)
     """
-
-    loc: Tensor
-    scale: Tensor
-
-    stddev = property(lambda self: (math.pi / math.sqrt(6)) * self.scale)
-
-    def _made_of(self) -> Made:
-        info, scale = np.finfo(self.loc.dtype), self.scale
-        low = scale.detach() * 0 + float(info.tiny)
-        base = Uniform(low, 1 - float(info.eps), validate_args=False)
-        return base, [
-            ExpTransform().inv,
-            AffineTransform(0, -scale.new_ones(scale.shape)),
-            ExpTransform().inv,
-            AffineTransform(self.loc, -scale),
-        ]
 
 
 def _weibull_variance(scale: Array, concentration: Array) -> Array:
@@ -233,6 +204,13 @@ class Weibull(
     entropy=lambda scale, concentration: (
         np.euler_gamma * (1 - 1 / concentration) + fnp.log(scale / concentration) + 1
     ),
+    made_of=lambda self: (
+        _plain(Exponential, self.scale.new_ones(self.scale.shape)),
+        [
+            transforms.PowerTransform(1 / self.concentration),
+            transforms.AffineTransform(0, self.scale),
+        ],
+    ),
 ):
     """Powers of exponential variables.
 
@@ -240,15 +218,6 @@ class Weibull(
       >>> Weibull(1.0, 1.0).mean
       tensor(1.)
     """
-
-    scale: Tensor
-    concentration: Tensor
-
-    def _made_of(self) -> Made:
-        rate = self.scale.new_ones(self.scale.shape)
-        power = PowerTransform(1 / self.concentration)
-        base = Exponential(rate, validate_args=False)
-        return base, [power, AffineTransform(0, self.scale)]
 
     concentration_reciprocal = property(lambda self: 1 / self.concentration)
 
@@ -271,6 +240,10 @@ class Pareto(
     mode="scale",
     variance=_pareto_variance,
     entropy=lambda scale, alpha: fnp.log(scale / alpha) + (1 + 1 / alpha),
+    made_of=lambda self: (
+        _plain(Exponential, self.alpha),
+        [transforms.ExpTransform(), transforms.AffineTransform(0, self.scale)],
+    ),
 ):
     """Numbers from ``scale`` on, of which a power of exponent ``-alpha`` is uniform.
 
@@ -278,13 +251,6 @@ class Pareto(
       >>> Pareto(1.0, 2.0).mean
       tensor(2.)
     """
-
-    scale: Tensor
-    alpha: Tensor
-
-    def _made_of(self) -> Made:
-        base = Exponential(self.alpha, validate_args=False)
-        return base, [ExpTransform(), AffineTransform(0, self.scale)]
 
 
 def _kumaraswamy_moment(a: Array, b: Array, n: int) -> Array:
@@ -321,6 +287,14 @@ class Kumaraswamy(
     mode=_kumaraswamy_mode,
     variance=_kumaraswamy_variance,
     entropy=_kumaraswamy_entropy,
+    made_of=lambda self: (
+        _plain(Uniform, self.concentration0.detach() * 0, self.concentration0.detach() * 0 + 1),
+        [
+            transforms.PowerTransform(1 / self.concentration0),
+            transforms.AffineTransform(1.0, -1.0),
+            transforms.PowerTransform(1 / self.concentration1),
+        ],
+    ),
 ):
     """Numbers in [0, 1] of which ``1 - x**a`` is a power of a uniform number.
 
@@ -328,21 +302,6 @@ class Kumaraswamy(
       >>> Kumaraswamy(1.0, 3.0).mean
       tensor(0.25)
     """
-
-    concentration1: Tensor
-    concentration0: Tensor
-
-    def _made_of(self) -> Made:
-        zero = self.concentration0.detach() * 0
-        return Uniform(zero, zero + 1, validate_args=False), [
-            PowerTransform(1 / self.concentration0),
-            AffineTransform(1.0, -1.0),
-            PowerTransform(1 / self.concentration1),
-        ]
-
-
-def _inverse_gamma_mean(concentration: Array, rate: Array) -> Array:
-    return fnp.where(concentration > 1, rate / (concentration - 1), np.inf)
 
 
 def _inverse_gamma_variance(concentration: Array, rate: Array) -> Array:
@@ -359,10 +318,16 @@ class InverseGamma(
     TransformedFamily,
     parameters={"concentration": constraints.positive, "rate": constraints.positive},
     support=constraints.positive,
-    mean=_inverse_gamma_mean,
+    mean=lambda concentration, rate: fnp.where(
+        concentration > 1, rate / (concentration - 1), np.inf
+    ),
     mode=lambda concentration, rate: rate / (concentration + 1),
     variance=_inverse_gamma_variance,
     entropy=_inverse_gamma_entropy,
+    made_of=lambda self: (
+        _plain(Gamma, self.concentration, self.rate),
+        [transforms.PowerTransform(-self.rate.new_ones(()))],
+    ),
 ):
     """Reciprocals of gamma variables.
 
@@ -371,15 +336,16 @@ class InverseGamma(
       tensor(1.)
     """
 
-    concentration: Tensor
-    rate: Tensor
 
-    def _made_of(self) -> Made:
-        base = Gamma(self.concentration, self.rate, validate_args=False)
-        return base, [PowerTransform(-self.rate.new_ones(()))]
-
-
-class LogisticNormal(TransformedFamily, parameters=_LOCATION, support=constraints.simplex):
+class LogisticNormal(
+    TransformedFamily,
+    parameters=_LOCATION,
+    support=constraints.simplex,
+    made_of=lambda self: (
+        _plain(Normal, *(p if self.loc.shape else p.expand(1) for p in (self.loc, self.scale))),
+        [transforms.StickBreakingTransform()],
+    ),
+):
     """Probabilities that are broken from a stick by normal variables.
 
     Example:
@@ -388,28 +354,32 @@ class LogisticNormal(TransformedFamily, parameters=_LOCATION, support=constraint
       torch.Size([3])
     """
 
-    loc: Tensor
-    scale: Tensor
 
-    def _made_of(self) -> Made:
-        base = Normal(self.loc, self.scale, validate_args=False)
-        return base if self.loc.shape else base.expand((1,)), [StickBreakingTransform()]
-
-
-class _Relaxed(TransformedDistribution):
+class _Relaxed(TransformedDistribution, Family):
     """A distribution of choices that are not made sharply."""
+
+    has_rsample: Any = True
+    _of: tuple[type[Family], type[transforms.Transform]]
+
+    __init__ = Family.__init__
+    expand = TransformedDistribution.expand
+
+    def _build(self, values: dict[str, Any]) -> None:
+        kind, transform = self._of
+        TransformedDistribution.__init__(self, kind(**values), transform(), values["validate_args"])
 
     temperature = property(lambda self: self.base_dist.temperature)
     probs = property(lambda self: self.base_dist.probs)
     logits = property(lambda self: self.base_dist.logits)
 
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        new = self._get_checked_instance(type(self), _instance)
-        return super().expand(batch_shape, new)
 
-
-class RelaxedBernoulli(_Relaxed):
+class RelaxedBernoulli(
+    _Relaxed,
+    parameters=LogitRelaxedBernoulli.arg_constraints,
+    arguments="temperature probs logits",
+    defaults={"probs": None, "logits": None},
+    support=constraints.unit_interval,
+):
     """Numbers in [0, 1], the closer to its ends the lower ``temperature`` is.
 
     Example:
@@ -418,22 +388,16 @@ class RelaxedBernoulli(_Relaxed):
       tensor(1.)
     """
 
-    arg_constraints: Any = LogitRelaxedBernoulli.arg_constraints
-    support: Any = constraints.unit_interval
-    has_rsample: Any = True
-
-    def __init__(
-        self,
-        temperature: Value,
-        probs: Value | None = None,
-        logits: Value | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        base = LogitRelaxedBernoulli(temperature, probs, logits)
-        super().__init__(base, SigmoidTransform(), validate_args)
+    _of = LogitRelaxedBernoulli, transforms.SigmoidTransform
 
 
-class RelaxedOneHotCategorical(_Relaxed):
+class RelaxedOneHotCategorical(
+    _Relaxed,
+    parameters=ExpRelaxedCategorical.arg_constraints,
+    arguments="temperature probs logits",
+    defaults={"probs": None, "logits": None},
+    support=constraints.simplex,
+):
     """Probabilities, the closer to a choice the lower ``temperature`` is.
 
     Example:
@@ -442,16 +406,4 @@ class RelaxedOneHotCategorical(_Relaxed):
       torch.Size([2])
     """
 
-    arg_constraints: Any = ExpRelaxedCategorical.arg_constraints
-    support: Any = constraints.simplex
-    has_rsample: Any = True
-
-    def __init__(
-        self,
-        temperature: Value,
-        probs: Tensor | None = None,
-        logits: Tensor | None = None,
-        validate_args: bool | None = None,
-    ) -> None:
-        base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
-        super().__init__(base, ExpTransform(), validate_args)
+    _of = ExpRelaxedCategorical, transforms.ExpTransform
