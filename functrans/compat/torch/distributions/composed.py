@@ -240,7 +240,16 @@ class TransformedDistribution(Distribution):
         return self._forward(self.base_dist.icdf(self._upwards(value)))
 
 
-class CumulativeDistributionTransform(Transform):
+class CumulativeDistributionTransform(
+    Transform,
+    domain=property(lambda self: self.distribution.support),
+    codomain=constraints.unit_interval,
+    sign=1,
+    call=lambda self, x: self.distribution.cdf(x),
+    inverse=lambda self, y: self.distribution.icdf(y),
+    log_slope=lambda self, x, y: self.distribution.log_prob(x),
+    settings="distribution",
+):
     """The transform of values to their cumulative probability.
 
     Example:
@@ -250,25 +259,9 @@ class CumulativeDistributionTransform(Transform):
       tensor(0.5)
     """
 
-    bijective = True
-    codomain = constraints.unit_interval
-    sign: Any = 1
-
     def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.distribution = distribution
-        methods = {"_call": "cdf", "_inverse": "icdf"}
-        for name, method in methods.items():
-            setattr(self, name, getattr(distribution, method))
-
-    domain = property(lambda self: self.distribution.support)
-
-    def _again(self, cache_size: int) -> Transform:
-        return CumulativeDistributionTransform(self.distribution, cache_size)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The logarithm of the density."""
-        return self.distribution.log_prob(x)
 
 
 class MixtureSameFamily(Distribution):

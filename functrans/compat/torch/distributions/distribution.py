@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from functrans.autograd.api import grad as gradient_of
 from functrans.autograd.composites import composite
@@ -213,7 +213,10 @@ class Distribution:
     def _widened(self, batch_shape: Shape, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters with a larger ``batch_shape``."""
         axes = len(self._batch_shape)
-        return {k: v.expand(*batch_shape, *(-1,) * (v.ndim - axes)) for k, v in parameters.items()}
+        return {
+            name: value.expand(*batch_shape, *(value.shape[axes:] if value.ndim > axes else ()))
+            for name, value in parameters.items()
+        }
 
     def _expanded(self, batch_shape: Shape, _instance: object, **attributes: Any) -> Any:
         """An object of the class with a larger ``batch_shape`` and given attributes."""
@@ -292,44 +295,6 @@ class ExponentialFamily(Distribution):
         return result
 
 
-class FamilyWords(TypedDict, total=False):
-    """The words of a class statement. Formulas are functions of the attributes they name.
-
-    Attributes:
-      parameters: their sets by name: constraints, or functions of the object.
-      arguments: names of the constructor's arguments; those that are no parameters stay as given.
-      defaults: defaults of arguments.
-      support: the set of the values: a constraint, or a function of the object.
-      shapes: from the object and the shape of a parameter to ``batch_shape`` and ``event_shape``.
-      log_prob: formula of a value.
-      cdf: formula of a value.
-      icdf: formula of a probability.
-      sample: from a shape and attributes, tensors, to random values.
-      rsample: likewise, where they are differentiable.
-      mean: formula, or the name of an attribute.
-      mode: likewise.
-      variance: likewise.
-      stddev: likewise.
-      entropy: formula.
-    """
-
-    parameters: Mapping[str, Any]
-    arguments: str
-    defaults: Mapping[str, Any]
-    support: Any
-    shapes: Callable[[Any, Size], tuple[Shape, Shape]]
-    log_prob: Callable[..., Any]
-    cdf: Callable[..., Any]
-    icdf: Callable[..., Any]
-    sample: Callable[..., Any]
-    rsample: Callable[..., Any]
-    mean: Any
-    mode: Any
-    variance: Any
-    stddev: Any
-    entropy: Callable[..., Any]
-
-
 class _Signature:
     """The arguments of a family's constructor, for ``inspect.signature``."""
 
@@ -346,7 +311,18 @@ class _Signature:
 
 
 class Family(Distribution):
-    """Distributions of single numbers whose parameters have one shape.
+    """Distributions whose parameters have one shape, described by the words of a class statement.
+
+    Args:
+      parameters: their sets by name: constraints, or functions of the object.
+      arguments: names of the constructor's arguments; those that are no parameters stay as given.
+      defaults: defaults of arguments.
+      support: the set of the values: a constraint, or a function of the object.
+      shapes: from the object and the shape of a parameter to ``batch_shape`` and ``event_shape``.
+      sample: from a shape and attributes, tensors, to random values.
+      rsample: likewise, where they are differentiable.
+      **formulas: functions of the attributes they name, or a name of one: ``log_prob``, ``cdf`` and
+        ``icdf``, first of a value, ``mean``, ``mode``, ``variance``, ``stddev``, ``entropy``.
 
     Example:
       >>> from functrans import numpy as fnp
@@ -379,30 +355,34 @@ class Family(Distribution):
     rate: Tensor
     scale: Tensor
 
-    def __init_subclass__(cls, **words: Unpack[FamilyWords]) -> None:
-        """The methods that the words stand for."""
+    def __init_subclass__(
+        cls,
+        parameters: Mapping[str, Any] | None = None,
+        arguments: str = "",
+        defaults: Mapping[str, Any] = {},  # read only
+        support: Any = None,
+        shapes: Callable[[Any, Size], tuple[Shape, Shape]] | None = None,
+        **formulas: Any,
+    ) -> None:
         super().__init_subclass__()
-        given: dict[str, Any] = dict(words)
-        parameters = given.pop("parameters", None)
         if parameters is not None:
-            arguments = given.pop("arguments", "").split() or parameters
-            cls._names = (*arguments, "validate_args")
+            names = arguments.split() or parameters
+            cls._names = (*names, "validate_args")
             cls._known = frozenset(cls._names)
             cls._parameters = tuple(parameters)
-            cls._settings = tuple(name for name in arguments if name not in parameters)
-            cls._defaults = {**given.pop("defaults", {}), "validate_args": None}
+            cls._settings = tuple(name for name in names if name not in parameters)
+            cls._defaults = {**defaults, "validate_args": None}
             cls.arg_constraints = _sets(parameters)
-        if "support" in given:
-            support = given.pop("support")
-            if inspect.isfunction(support):
-                support = constraints.dependent_property(support, is_discrete=False, event_dim=0)
+        if inspect.isfunction(support):
+            support = constraints.dependent_property(support, is_discrete=False, event_dim=0)
+        if support is not None:
             cls.support = support
-        if "shapes" in given:
-            cls._shapes = given.pop("shapes")  # type: ignore[method-assign]  # of the words
-        for name, word in given.items():
+        if shapes is not None:
+            cls._shapes = shapes  # type: ignore[assignment,method-assign]  # of the words
+        for name, word in formulas.items():
             setattr(cls, name, _member(name, word))
-        if not {"sample", "rsample"}.isdisjoint(given):
-            cls.has_rsample = "rsample" in given
+        if not {"sample", "rsample"}.isdisjoint(formulas):
+            cls.has_rsample = "rsample" in formulas
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         names = self._names

@@ -216,7 +216,7 @@ class _ByMatrix(Family):
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
-        given = {name: getattr(self, name) for name in self._parameters if name in vars(self)}
+        given = {name: getattr(self, name) for name in self._names if name in vars(self)}
         factor = self._unbroadcasted_scale_tril
         return self._expanded(
             batch_shape,

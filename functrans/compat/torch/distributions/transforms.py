@@ -11,10 +11,11 @@ Cholesky factors of correlations; PyTorch's documentation, for the behaviour.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -44,26 +45,30 @@ __all__ = [
 Shape = Sequence[int]
 
 
-class TransformWords(TypedDict, total=False):
-    """The words of the class statement of a transform."""
+_METHODS = {"call": "_call", "inverse": "_inverse", "log_slope": "log_abs_det_jacobian"}
 
-    domain: Constraint
-    codomain: Constraint
-    call: Callable[..., Any]
-    """``x -> y``."""
-    inverse: Callable[..., Any]
-    """``y -> x``."""
-    log_slope: Callable[..., Any]
-    """``(x, y) -> log |dy/dx|``; with it the transform is bijective."""
-    shapes: tuple[Callable[[Any], Any], Callable[[Any], Any]]
-    """From the shape of ``x`` to that of ``y``, and back."""
+
+def _member(word: Any) -> Any:
+    """What stands for a word in a class."""
+    if not inspect.isfunction(word) or word.__code__.co_varnames[:1] == ("self",):
+        return word
+    return staticmethod(word)
 
 
 class Transform:
     """A function of tensors, its inverse, and the logarithm of its Jacobian.
 
+    A subclass has methods, or is described by the words of its class statement, whose functions may
+    take the object as ``self``.
+
     Args:
       cache_size: 1 to remember the last argument and its result.
+      call: ``x -> y``.
+      inverse: ``y -> x``.
+      log_slope: ``(x, y) -> log |dy/dx|``; with it the transform is bijective.
+      shapes: from the shape of ``x`` to that of ``y``, and back.
+      settings: names of the arguments of the constructor, without ``cache_size``.
+      **words: ``domain``, ``codomain``, ``sign``, ``bijective``.
 
     Raises:
       ValueError: another size.
@@ -78,20 +83,21 @@ class Transform:
     bijective: Any = False
     domain: Any
     codomain: Any
+    _settings: Sequence[str] = ()
+    _kind: Any = None
 
-    def __init_subclass__(cls, **words: Unpack[TransformWords]) -> None:
-        """The methods of a statement with words."""
+    def __init_subclass__(
+        cls, settings: str = "", shapes: tuple[Any, Any] | None = None, **words: Any
+    ) -> None:
         super().__init_subclass__()
-        if "call" not in words:
-            return
-        given: dict[str, Any] = dict(words)
-        shapes = given.pop("shapes", None)
-        names = {"call": "_call", "inverse": "_inverse", "log_slope": "log_abs_det_jacobian"}
-        for word, value in given.items():
-            setattr(cls, names.get(word, word), staticmethod(value) if word in names else value)
-        cls.bijective = "log_slope" in words
-        if shapes:
-            cls.forward_shape, cls.inverse_shape = map(staticmethod, shapes)  # type: ignore[method-assign]  # of the words
+        if settings:
+            cls._kind, cls._settings = cls, settings.split()
+        if shapes is not None:
+            words["forward_shape"], words["inverse_shape"] = shapes
+        if "call" in words:
+            words.setdefault("bijective", "log_slope" in words)
+        for word, value in words.items():
+            setattr(cls, _METHODS.get(word, word), _member(value))
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -134,9 +140,12 @@ class Transform:
 
     def _again(self, cache_size: int) -> Transform:
         """The same transform with another cache."""
-        if type(self).__init__ is not Transform.__init__:
+        kind: Any = self._kind or type(self)
+        if not self._settings and kind.__init__ is not Transform.__init__:
             raise NotImplementedError(f"{type(self)}.with_cache is not implemented")
-        return type(self)(cache_size=cache_size)
+        settings = [getattr(self, name) for name in self._settings]
+        again: Transform = kind(*settings, cache_size=cache_size)
+        return again
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         """The transform with a cache of that size."""
@@ -189,17 +198,23 @@ class Transform:
         return f"{type(self).__name__}()"
 
 
-class _InverseTransform(Transform):
+class _InverseTransform(
+    Transform,
+    domain=property(lambda self: self._inv.codomain),
+    codomain=property(lambda self: self._inv.domain),
+    bijective=property(lambda self: self._inv.bijective),
+    sign=property(lambda self: self._inv.sign),
+    log_slope=lambda self, x, y: -self._inv.log_abs_det_jacobian(y, x),
+    shapes=(
+        lambda self, shape: self._inv.inverse_shape(shape),
+        lambda self, shape: self._inv.forward_shape(shape),
+    ),
+):
     """The inverse of a transform."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
         self._inv: Transform = transform
-
-    domain = property(lambda self: self._inv.codomain)
-    codomain = property(lambda self: self._inv.domain)
-    bijective = property(lambda self: self._inv.bijective)
-    sign: Any = property(lambda self: self._inv.sign)
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self)
@@ -212,18 +227,6 @@ class _InverseTransform(Transform):
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._inv._inv_call(x)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The logarithm of the absolute value of the slope."""
-        return -self._inv.log_abs_det_jacobian(y, x)
-
-    def forward_shape(self, shape: Shape) -> Size:
-        """The shape of the value from that of the argument."""
-        return self._inv.inverse_shape(shape)
-
-    def inverse_shape(self, shape: Shape) -> Size:
-        """The shape of the argument from that of the value."""
-        return self._inv.forward_shape(shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inv!r})"
@@ -249,6 +252,7 @@ def _logit(y: Tensor) -> Tensor:
 class ExpTransform(
     Transform,
     domain=constraints.real,
+    sign=1,
     codomain=constraints.positive,
     call=lambda x: x.exp(),
     inverse=lambda y: y.log(),
@@ -256,12 +260,11 @@ class ExpTransform(
 ):
     """``y = exp(x)``."""
 
-    sign: Any = 1
-
 
 class SigmoidTransform(
     Transform,
     domain=constraints.real,
+    sign=1,
     codomain=constraints.unit_interval,
     call=lambda x: x.sigmoid().clamp(*_limits(x)),
     inverse=_logit,
@@ -269,12 +272,11 @@ class SigmoidTransform(
 ):
     """``y = 1 / (1 + exp(-x))``."""
 
-    sign: Any = 1
-
 
 class SoftplusTransform(
     Transform,
     domain=constraints.real,
+    sign=1,
     codomain=constraints.positive,
     call=_softplus,
     inverse=lambda y: (-y).expm1().neg().log() + y,
@@ -282,20 +284,17 @@ class SoftplusTransform(
 ):
     """``y = log(1 + exp(x))``."""
 
-    sign: Any = 1
-
 
 class TanhTransform(
     Transform,
     domain=constraints.real,
+    sign=1,
     codomain=constraints.interval(-1.0, 1.0),
     call=lambda x: x.tanh(),
     inverse=lambda y: y.atanh(),
     log_slope=lambda x, y: 2.0 * (math.log(2.0) - x - _softplus(-2.0 * x)),
 ):
     """``y = tanh(x)``."""
-
-    sign: Any = 1
 
 
 class AbsTransform(
@@ -308,97 +307,82 @@ class AbsTransform(
     """``y = abs(x)``, which is not bijective."""
 
 
-def _extents(*values: object) -> list[Any]:
-    return [getattr(value, "shape", ()) for value in values]
+def _extents(*names: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """From the shape of ``x``, and of ``y``, to that with the attributes."""
+
+    def shape_of(self: Any, shape: Shape) -> Size:
+        own = [getattr(getattr(self, name), "shape", ()) for name in names]
+        return Size(np.broadcast_shapes(shape, *own))
+
+    return shape_of, shape_of
 
 
-class PowerTransform(Transform):
+def _same(kind: type[Transform], first: Any, second: Any, *names: str) -> bool:
+    """Whether two transforms of a class have the same numbers."""
+    return isinstance(second, kind) and all(
+        bool(np.all(np.asarray(fnp.equal(getattr(first, name), getattr(second, name)))))
+        for name in names
+    )
+
+
+class PowerTransform(
+    Transform,
+    domain=constraints.positive,
+    codomain=constraints.positive,
+    sign=property(lambda self: self.exponent.sign()),
+    call=lambda self, x: x**self.exponent,
+    inverse=lambda self, y: y ** (1 / self.exponent),
+    log_slope=lambda self, x, y: (self.exponent * y / x).abs().log(),
+    shapes=_extents("exponent"),
+    settings="exponent",
+):
     """``y = x ** exponent``."""
-
-    domain = codomain = constraints.positive
-    bijective = True
 
     def __init__(self, exponent: Bound, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
-    sign: Any = property(lambda self: self.exponent.sign())
-
-    def _again(self, cache_size: int) -> Transform:
-        return PowerTransform(self.exponent, cache_size)
-
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
-
-    def _call(self, x: Tensor) -> Tensor:
-        return x**self.exponent
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y ** (1 / self.exponent)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The logarithm of the absolute value of the slope."""
-        return (self.exponent * y / x).abs().log()
-
-    def forward_shape(self, shape: Shape) -> Size:
-        """The shape of the value from that of the argument."""
-        return Size(np.broadcast_shapes(shape, self.exponent.shape))
-
-    inverse_shape = forward_shape
+        return _same(PowerTransform, self, other, "exponent")
 
 
-class AffineTransform(Transform):
+def _affine_slope(self: Any, x: Tensor, y: Tensor) -> Any:
+    if isinstance(self.scale, Tensor):
+        slope = self.scale.abs().log().expand(*x.shape)
+    else:
+        slope = x.new_full(x.shape, math.log(abs(self.scale)))
+    return sum_rightmost(slope, self.event_dim)
+
+
+def _affine_sign(self: Any) -> Any:
+    scale = self.scale
+    return scale.sign() if isinstance(scale, Tensor) else (scale > 0) - (scale < 0)
+
+
+_reals = property(lambda self: _lifted(constraints.real, self.event_dim))
+
+
+class AffineTransform(
+    Transform,
+    domain=_reals,
+    codomain=_reals,
+    sign=property(_affine_sign),
+    call=lambda self, x: self.loc + self.scale * x,
+    inverse=lambda self, y: (y - self.loc) / self.scale,
+    log_slope=_affine_slope,
+    shapes=_extents("loc", "scale"),
+    settings="loc scale event_dim",
+):
     """``y = loc + scale * x``; the last ``event_dim`` axes make one value."""
-
-    bijective = True
 
     def __init__(self, loc: Bound, scale: Bound, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
     event_dim = property(lambda self: self._event_dim)
-    domain = codomain = property(
-        lambda self: (
-            constraints.independent(constraints.real, self.event_dim)
-            if self.event_dim
-            else constraints.real
-        )
-    )
-
-    def _again(self, cache_size: int) -> Transform:
-        return AffineTransform(self.loc, self.scale, self.event_dim, cache_size)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AffineTransform) and all(
-            bool(np.all(np.asarray(fnp.equal(mine, its))))
-            for mine, its in ((self.loc, other.loc), (self.scale, other.scale))
-        )
-
-    @property
-    def sign(self) -> Any:
-        """That of ``scale``."""
-        scale = self.scale
-        return scale.sign() if isinstance(scale, Tensor) else (scale > 0) - (scale < 0)
-
-    def _call(self, x: Tensor) -> Tensor:
-        return self.loc + self.scale * x
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return (y - self.loc) / self.scale
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The logarithm of the absolute value of the slope."""
-        if isinstance(self.scale, Tensor):
-            slope = self.scale.abs().log().expand(*x.shape)
-        else:
-            slope = x.new_full(x.shape, math.log(abs(self.scale)))
-        return sum_rightmost(slope, self.event_dim)
-
-    def forward_shape(self, shape: Shape) -> Size:
-        """The shape of the value from that of the argument."""
-        return Size(np.broadcast_shapes(shape, *_extents(self.loc, self.scale)))
-
-    inverse_shape = forward_shape
+        return _same(AffineTransform, self, other, "loc", "scale")
 
 
 # vectors and matrices ----------------------------------------------------------------------------
@@ -427,7 +411,7 @@ class SoftmaxTransform(
     codomain=constraints.simplex,
     call=lambda x: log_softmax(x).exp(),
     inverse=lambda y: y.log(),
-    shapes=(_with_axes(1, lambda s: s), _with_axes(1, lambda s: s)),
+    shapes=(_with_axes(1, tuple), _with_axes(1, tuple)),
 ):
     """Probabilities in proportion to ``exp(x)``, which is not bijective."""
 
@@ -511,17 +495,12 @@ class CorrCholeskyTransform(
     """Cholesky factors of correlation matrices, from ``n * (n - 1) / 2`` numbers."""
 
 
-def _cholesky_of(x: Tensor) -> Tensor:
-    return x.tril(-1) + x.diagonal(0, -2, -1).exp().diag_embed()
+def _with_diagonal(change: str) -> Callable[[Any], Any]:
+    """A lower triangle of which the diagonal is changed."""
+    return lambda x: x.tril(-1) + getattr(x.diagonal(0, -2, -1), change)().diag_embed()
 
 
-def _from_cholesky(y: Tensor) -> Tensor:
-    return y.tril(-1) + y.diagonal(0, -2, -1).log().diag_embed()
-
-
-def _definite(x: Tensor) -> Tensor:
-    factor = _cholesky_of(x)
-    return factor @ factor.mT
+_cholesky_of, _from_cholesky = _with_diagonal("exp"), _with_diagonal("log")
 
 
 class LowerCholeskyTransform(
@@ -538,46 +517,10 @@ class PositiveDefiniteTransform(
     Transform,
     domain=constraints.independent(constraints.real, 2),
     codomain=constraints.positive_definite,
-    call=_definite,
+    call=lambda x: (lambda factor: factor @ factor.mT)(_cholesky_of(x)),
     inverse=lambda y: _from_cholesky(LINALG["cholesky"](y)),
 ):
     """Positive definite matrices, by their Cholesky factors."""
-
-
-class ReshapeTransform(Transform):
-    """Another shape of the last axes."""
-
-    bijective = True
-
-    def __init__(self, in_shape: Shape, out_shape: Shape, cache_size: int = 0) -> None:
-        super().__init__(cache_size)
-        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
-        if self.in_shape.numel() != self.out_shape.numel():
-            raise ValueError("in_shape, out_shape have different numbers of elements")
-
-    domain = property(lambda self: constraints.independent(constraints.real, len(self.in_shape)))
-    codomain = property(lambda self: constraints.independent(constraints.real, len(self.out_shape)))
-
-    def _again(self, cache_size: int) -> Transform:
-        return ReshapeTransform(self.in_shape, self.out_shape, cache_size)
-
-    def _call(self, x: Tensor) -> Tensor:
-        return x.reshape(*x.shape[: len(x.shape) - len(self.in_shape)], *self.out_shape)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.reshape(*y.shape[: len(y.shape) - len(self.out_shape)], *self.in_shape)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The logarithm of the absolute value of the slope."""
-        return x.new_zeros(x.shape[: len(x.shape) - len(self.in_shape)])
-
-    def forward_shape(self, shape: Shape) -> Size:
-        """The shape of the value from that of the argument."""
-        return _exchanged(shape, self.in_shape, self.out_shape)
-
-    def inverse_shape(self, shape: Shape) -> Size:
-        """The shape of the argument from that of the value."""
-        return _exchanged(shape, self.out_shape, self.in_shape)
 
 
 def _exchanged(shape: Shape, old: Shape, new: Shape) -> Size:
@@ -590,6 +533,32 @@ def _exchanged(shape: Shape, old: Shape, new: Shape) -> Size:
     return Size((*shape[:cut], *new))
 
 
+class ReshapeTransform(
+    Transform,
+    domain=property(lambda self: constraints.independent(constraints.real, len(self.in_shape))),
+    codomain=property(lambda self: constraints.independent(constraints.real, len(self.out_shape))),
+    call=lambda self, x: x.reshape(*_lead(x, self.in_shape), *self.out_shape),
+    inverse=lambda self, y: y.reshape(*_lead(y, self.out_shape), *self.in_shape),
+    log_slope=lambda self, x, y: x.new_zeros(_lead(x, self.in_shape)),
+    shapes=(
+        lambda self, shape: _exchanged(shape, self.in_shape, self.out_shape),
+        lambda self, shape: _exchanged(shape, self.out_shape, self.in_shape),
+    ),
+    settings="in_shape out_shape",
+):
+    """Another shape of the last axes."""
+
+    def __init__(self, in_shape: Shape, out_shape: Shape, cache_size: int = 0) -> None:
+        super().__init__(cache_size)
+        self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
+        if self.in_shape.numel() != self.out_shape.numel():
+            raise ValueError("in_shape, out_shape have different numbers of elements")
+
+
+def _lead(x: Any, own: Shape) -> Any:
+    return x.shape[: len(x.shape) - len(own)]
+
+
 # made of others ----------------------------------------------------------------------------------
 
 
@@ -599,7 +568,16 @@ def _lifted(constraint: Any, event_dim: int) -> Any:
     return constraints.independent(constraint, missing) if missing else constraint
 
 
-class ComposeTransform(Transform):
+class ComposeTransform(
+    Transform,
+    bijective=property(lambda self: all(part.bijective for part in self.parts)),
+    sign=property(lambda self: functools.reduce(operator.mul, [p.sign for p in self.parts], 1)),
+    shapes=(
+        lambda self, s: functools.reduce(lambda s, p: p.forward_shape(s), self.parts, Size(s)),
+        lambda self, s: self.inv.forward_shape(s),
+    ),
+    settings="parts",
+):
     """Transforms one after another.
 
     Example:
@@ -615,31 +593,18 @@ class ComposeTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
 
-    @property
-    def domain(self) -> Any:
-        """That of the first one, with all axes that one of them needs."""
-        if not self.parts:
+    def _whole(self, parts: Sequence[Transform], first: str, last: str) -> Any:
+        """The set where the parts end, with all axes that one of them needs."""
+        if not parts:
             return constraints.real
-        dim = self.parts[-1].codomain.event_dim
-        for part in reversed(self.parts):
-            dim = max(dim + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)
-        return _lifted(self.parts[0].domain, dim)
+        dim = getattr(parts[0], first).event_dim
+        for part in parts:
+            own = getattr(part, last).event_dim
+            dim = max(dim + own - getattr(part, first).event_dim, own)
+        return _lifted(getattr(parts[-1], last), dim)
 
-    @property
-    def codomain(self) -> Any:
-        """That of the last one, with all axes that one of them needs."""
-        if not self.parts:
-            return constraints.real
-        dim = self.parts[0].domain.event_dim
-        for part in self.parts:
-            change = part.codomain.event_dim - part.domain.event_dim
-            dim = max(dim + change, part.codomain.event_dim)
-        return _lifted(self.parts[-1].codomain, dim)
-
-    bijective = property(lambda self: all(part.bijective for part in self.parts))
-    sign: Any = property(
-        lambda self: functools.reduce(operator.mul, [p.sign for p in self.parts], 1)
-    )
+    domain = property(lambda self: self._whole(self.parts[::-1], "codomain", "domain"))
+    codomain = property(lambda self: self._whole(self.parts, "domain", "codomain"))
 
     @property
     def inv(self) -> Transform:
@@ -648,9 +613,6 @@ class ComposeTransform(Transform):
             self._inv = ComposeTransform([part.inv for part in reversed(self.parts)])
             self._inv._inv = self
         return self._inv
-
-    def _again(self, cache_size: int) -> Transform:
-        return ComposeTransform(self.parts, cache_size)
 
     def __call__(self, x: Tensor) -> Tensor:
         """The value at ``x``."""
@@ -672,16 +634,6 @@ class ComposeTransform(Transform):
             x = value
         return total
 
-    def forward_shape(self, shape: Shape) -> Size:
-        """The shape of the value from that of the argument."""
-        return functools.reduce(lambda s, part: part.forward_shape(s), self.parts, Size(shape))
-
-    def inverse_shape(self, shape: Shape) -> Size:
-        """The shape of the argument from that of the value."""
-        return functools.reduce(
-            lambda s, part: part.inverse_shape(s), self.parts[::-1], Size(shape)
-        )
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}(\n    " + ",\n    ".join(map(repr, self.parts)) + "\n)"
 
@@ -689,7 +641,33 @@ class ComposeTransform(Transform):
 identity_transform = ComposeTransform([])
 
 
-class IndependentTransform(Transform):
+def _independent_call(which: str, apply: Callable[[Any], Any]) -> Callable[..., Any]:
+    def call(self: Any, x: Tensor) -> Tensor:
+        if len(x.shape) < getattr(self, which).event_dim:
+            raise ValueError("Too few dimensions on input")
+        found: Tensor = apply(self.base_transform)(x)
+        return found
+
+    return call
+
+
+class IndependentTransform(
+    Transform,
+    domain=property(lambda self: self._further(self.base_transform.domain)),
+    codomain=property(lambda self: self._further(self.base_transform.codomain)),
+    bijective=property(lambda self: self.base_transform.bijective),
+    sign=property(lambda self: self.base_transform.sign),
+    call=_independent_call("domain", lambda base: base),
+    inverse=_independent_call("codomain", lambda base: base.inv),
+    log_slope=lambda self, x, y: sum_rightmost(
+        self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims
+    ),
+    shapes=(
+        lambda self, shape: self.base_transform.forward_shape(shape),
+        lambda self, shape: self.base_transform.inverse_shape(shape),
+    ),
+    settings="base_transform reinterpreted_batch_ndims",
+):
     """A transform of which further axes make one value."""
 
     def __init__(
@@ -699,46 +677,27 @@ class IndependentTransform(Transform):
         self.base_transform = base_transform.with_cache(cache_size)
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
-    def _again(self, cache_size: int) -> Transform:
-        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
-
     def _further(self, constraint: Constraint) -> Constraint:
         return constraints.independent(constraint, self.reinterpreted_batch_ndims)
-
-    domain = property(lambda self: self._further(self.base_transform.domain))
-    codomain = property(lambda self: self._further(self.base_transform.codomain))
-    bijective = property(lambda self: self.base_transform.bijective)
-    sign: Any = property(lambda self: self.base_transform.sign)
-
-    def _call(self, x: Tensor) -> Tensor:
-        if len(x.shape) < self.domain.event_dim:
-            raise ValueError("Too few dimensions on input")
-        return self.base_transform(x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        if len(y.shape) < self.codomain.event_dim:
-            raise ValueError("Too few dimensions on input")
-        return self.base_transform.inv(y)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """The sum over those axes."""
-        slope = self.base_transform.log_abs_det_jacobian(x, y)
-        return sum_rightmost(slope, self.reinterpreted_batch_ndims)
-
-    def forward_shape(self, shape: Shape) -> Size:
-        """The shape of the value from that of the argument."""
-        return self.base_transform.forward_shape(shape)
-
-    def inverse_shape(self, shape: Shape) -> Size:
-        """The shape of the argument from that of the value."""
-        return self.base_transform.inverse_shape(shape)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
 
-class _Parts(Transform):
+class _Parts(
+    Transform,
+    domain=property(lambda self: self._sets("domain")),
+    codomain=property(lambda self: self._sets("codomain")),
+    bijective=property(lambda self: all(t.bijective for t in self.transforms)),
+    call=lambda self, x: self._joined(self._each(self.transforms, x), axis=self.dim),
+    inverse=lambda self, y: self._joined(
+        self._each([t.inv for t in self.transforms], y), axis=self.dim
+    ),
+):
     """A transform for each part along an axis."""
+
+    _joined: Any
+    length: Any
 
     def __init__(self, tseq: Sequence[Transform], dim: int, cache_size: int) -> None:
         if not all(isinstance(t, Transform) for t in tseq):
@@ -747,22 +706,28 @@ class _Parts(Transform):
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.dim = dim
 
-    bijective = property(lambda self: all(t.bijective for t in self.transforms))
+    def _sets(self, which: str) -> Constraint:
+        return self._set([getattr(t, which) for t in self.transforms])
 
-    def _split(self, x: Any, extent: int) -> Any:
-        if not -len(x.shape) <= self.dim < len(x.shape) or x.shape[self.dim] != extent:
-            raise AssertionError(
-                f"axis {self.dim} of {tuple(x.shape)} must have the extent {extent} of the "
-                "transforms together"
-            )
-        return (
-            x.split(self.lengths, self.dim)
-            if isinstance(self, CatTransform)
-            else x.unbind(self.dim)
-        )
+    def _set(self, sets: list[Constraint]) -> Constraint:
+        raise NotImplementedError
+
+    def _split(self, x: Any) -> Any:
+        raise NotImplementedError
+
+    def _each(self, functions: Sequence[Any], *values: Any) -> list[Any]:
+        """Functions of the parts of values."""
+        for x in values:
+            if not -len(x.shape) <= self.dim < len(x.shape) or x.shape[self.dim] != self.length:
+                raise AssertionError(
+                    f"axis {self.dim} of {tuple(x.shape)} must have the extent {self.length} of "
+                    "the transforms together"
+                )
+        parts = map(self._split, values)
+        return [f(*row) for f, *row in zip(functions, *parts, strict=True)]
 
 
-class CatTransform(_Parts):
+class CatTransform(_Parts, settings="transforms dim lengths"):
     """A transform for each of several parts of an axis."""
 
     def __init__(
@@ -781,65 +746,43 @@ class CatTransform(_Parts):
 
     event_dim = property(lambda self: max(t.event_dim for t in self.transforms))
     length = property(lambda self: sum(self.lengths))
-    domain = property(lambda self: self._sets("domain"))
-    codomain = property(lambda self: self._sets("codomain"))
+    _joined = staticmethod(fnp.concatenate)
 
-    def _sets(self, which: str) -> Constraint:
-        return constraints.cat([getattr(t, which) for t in self.transforms], self.dim, self.lengths)
+    def _set(self, sets: list[Constraint]) -> Constraint:
+        return constraints.cat(sets, self.dim, self.lengths)
 
-    def _again(self, cache_size: int) -> Transform:
-        return CatTransform(self.transforms, self.dim, self.lengths, cache_size)
-
-    def _each(self, functions: Sequence[Any], *values: Tensor) -> list[Any]:
-        parts = [self._split(value, self.length) for value in values]
-        return [f(*row) for f, *row in zip(functions, *parts, strict=True)]
-
-    def _call(self, x: Tensor) -> Tensor:
-        return fnp.concatenate(self._each(self.transforms, x), axis=self.dim)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return fnp.concatenate(self._each([t.inv for t in self.transforms], y), axis=self.dim)
+    def _split(self, x: Any) -> Any:
+        return x.split(self.lengths, self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Those of the parts, or their sum where the axis is one of an event."""
+        whole, parts = self.event_dim, self.transforms
         slopes = [
-            sum_rightmost(slope, self.event_dim - t.event_dim)
+            sum_rightmost(slope, whole - t.event_dim)
             for t, slope in zip(
-                self.transforms,
-                self._each([t.log_abs_det_jacobian for t in self.transforms], x, y),
-                strict=True,
+                parts, self._each([t.log_abs_det_jacobian for t in parts], x, y), strict=True
             )
         ]
-        dim = (self.dim - len(x.shape) if self.dim >= 0 else self.dim) + self.event_dim
+        dim = (self.dim - len(x.shape) if self.dim >= 0 else self.dim) + whole
         return fnp.concatenate(slopes, axis=dim) if dim < 0 else sum(slopes)
 
 
-class StackTransform(_Parts):
+class StackTransform(_Parts, settings="transforms dim"):
     """A transform for each element of an axis."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
 
-    domain = property(lambda self: self._sets("domain"))
-    codomain = property(lambda self: self._sets("codomain"))
+    length = property(lambda self: len(self.transforms))
+    _joined = staticmethod(fnp.stack)
 
-    def _sets(self, which: str) -> Constraint:
-        return constraints.stack([getattr(t, which) for t in self.transforms], self.dim)
+    def _set(self, sets: list[Constraint]) -> Constraint:
+        return constraints.stack(sets, self.dim)
 
-    def _again(self, cache_size: int) -> Transform:
-        return StackTransform(self.transforms, self.dim, cache_size)
-
-    def _each(self, functions: Sequence[Any], *values: Tensor) -> Tensor:
-        parts = [self._split(value, len(self.transforms)) for value in values]
-        rows = [f(*row) for f, *row in zip(functions, *parts, strict=True)]
-        return fnp.stack(rows, axis=self.dim)
-
-    def _call(self, x: Tensor) -> Tensor:
-        return self._each(self.transforms, x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return self._each([t.inv for t in self.transforms], y)
+    def _split(self, x: Any) -> Any:
+        return x.unbind(self.dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         """Those of the elements."""
-        return self._each([t.log_abs_det_jacobian for t in self.transforms], x, y)
+        slopes = self._each([t.log_abs_det_jacobian for t in self.transforms], x, y)
+        return fnp.stack(slopes, axis=self.dim)
