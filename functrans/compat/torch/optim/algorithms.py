@@ -29,6 +29,7 @@ from functrans.compat.torch.optim.updates import (
     power,
     root,
     scalar,
+    started,
     with_gradients,
 )
 from functrans.compat.torch.values import assign, value_of
@@ -127,15 +128,9 @@ class Adam(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         (beta1, beta2), eps = group["betas"], group["eps"]
-        for p, value, grad in with_gradients(group):
+        names = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
+        for p, value, grad, state, step, lr in started(self, group, *names):
             dtype = value.dtype
-            lr = number(group["lr"], dtype)
-            state = self.state[p]
-            if not state:
-                names = ["max_exp_avg_sq"] if group["amsgrad"] else []
-                begin(state, value, "exp_avg", "exp_avg_sq", *names)
-            step = next_step(state)
-            value, grad = decayed(group, value, grad, lr)
             mean = moved("adam_step_", state["exp_avg"], grad, 1 - beta1)
             square = blended("adam_step_", state["exp_avg_sq"], grad * grad, beta2)
             if group["amsgrad"]:
@@ -177,17 +172,11 @@ class Adamax(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         beta1, beta2 = group["betas"]
-        for p, value, grad in with_gradients(group):
-            dtype = value.dtype
-            state = self.state[p]
-            if not state:
-                begin(state, value, "exp_avg", "exp_inf")
-            step = next_step(state)
-            value, grad = decayed(group, value, grad)
+        for p, value, grad, state, step, lr in started(self, group, "exp_avg", "exp_inf"):
             mean = moved("adamax_step_", state["exp_avg"], grad, 1 - beta1)
             largest = ew.maximum(beta2 * value_of(state["exp_inf"]), absolute(grad) + group["eps"])
             assign("adamax_step_", state["exp_inf"], largest)
-            rate = like(number(group["lr"], dtype) / (1 - power(beta1, step)), dtype)
+            rate = like(lr / (1 - power(beta1, step)), value.dtype)
             assign("adamax_step_", p, value - rate * (mean / largest))
 
 
@@ -209,15 +198,10 @@ class NAdam(Optimizer):
         """One step of a group."""
         beta1, beta2 = group["betas"]
         slowing = group["momentum_decay"]
-        for p, value, grad in with_gradients(group):
+        for p, value, grad, state, step, lr in started(self, group, "exp_avg", "exp_avg_sq"):
             dtype = value.dtype
-            lr = number(group["lr"], dtype)
-            state = self.state[p]
-            if not state:
-                begin(state, value, "exp_avg", "exp_avg_sq")
+            if "mu_product" not in state:
                 state["mu_product"] = scalar(1.0)
-            step = next_step(state)
-            value, grad = decayed(group, value, grad, lr)
             mu = beta1 * (1.0 - 0.5 * power(0.96, step * slowing))
             mu_next = beta1 * (1.0 - 0.5 * power(0.96, (step + 1) * slowing))
             kind = state["mu_product"].dtype
@@ -263,15 +247,9 @@ class RMSprop(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         alpha, momentum = group["alpha"], group["momentum"]
-        for p, value, grad in with_gradients(group):
-            lr = number(group["lr"], value.dtype)
-            state = self.state[p]
-            if not state:
-                names = ["momentum_buffer"] if momentum > 0 else []
-                names += ["grad_avg"] if group["centered"] else []
-                begin(state, value, "square_avg", *names)
-            next_step(state)
-            value, grad = decayed(group, value, grad)
+        names = ["square_avg", *(["momentum_buffer"] if momentum > 0 else [])]
+        names += ["grad_avg"] if group["centered"] else []
+        for p, value, grad, state, _, lr in started(self, group, *names):
             square = blended("rmsprop_step_", state["square_avg"], grad * grad, alpha)
             if group["centered"]:
                 mean = moved("rmsprop_step_", state["grad_avg"], grad, 1 - alpha)
@@ -316,12 +294,8 @@ class Adagrad(Optimizer):
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
-        for p, value, grad in with_gradients(group):
-            dtype = value.dtype
-            state = self.state[p]
-            step = next_step(state)
-            value, grad = decayed(group, value, grad)
-            rate = like(number(group["lr"], dtype) / (1 + (step - 1) * group["lr_decay"]), dtype)
+        for p, value, grad, state, step, lr in started(self, group):
+            rate = like(lr / (1 + (step - 1) * group["lr_decay"]), value.dtype)
             total = assigned("adagrad_step_", state["sum"], value_of(state["sum"]) + grad * grad)
             assign("adagrad_step_", p, value - rate * (grad / (ew.sqrt(total) + group["eps"])))
 
@@ -344,13 +318,7 @@ class Adadelta(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         rho, eps = group["rho"], group["eps"]
-        for p, value, grad in with_gradients(group):
-            lr = number(group["lr"], value.dtype)
-            state = self.state[p]
-            if not state:
-                begin(state, value, "square_avg", "acc_delta")
-            next_step(state)
-            value, grad = decayed(group, value, grad)
+        for p, value, grad, state, _, lr in started(self, group, "square_avg", "acc_delta"):
             square = blended("adadelta_step_", state["square_avg"], grad * grad, rho)
             before = value_of(state["acc_delta"])
             delta = ew.sqrt(before + eps) / ew.sqrt(square + eps) * grad

@@ -18,7 +18,6 @@ from functrans.compat.torch.optim.updates import (
     begin,
     blended,
     checked,
-    decayed,
     kept,
     like,
     moved,
@@ -29,6 +28,7 @@ from functrans.compat.torch.optim.updates import (
     root,
     scalar,
     scalar_dtype,
+    started,
     with_gradients,
 )
 from functrans.compat.torch.values import assign, value_of
@@ -71,14 +71,8 @@ class RAdam(Optimizer):
         """One step of a group."""
         beta1, beta2 = group["betas"]
         limit = 2 / (1 - beta2) - 1
-        for p, value, grad in with_gradients(group):
+        for p, value, grad, state, step, lr in started(self, group, "exp_avg", "exp_avg_sq"):
             dtype = value.dtype
-            lr = number(group["lr"], dtype)
-            state = self.state[p]
-            if not state:
-                begin(state, value, "exp_avg", "exp_avg_sq")
-            step: Any = next_step(state)
-            value, grad = decayed(group, value, grad, lr)
             mean = moved("radam_step_", state["exp_avg"], grad, 1 - beta1)
             square = blended("radam_step_", state["exp_avg_sq"], grad * grad, beta2)
             rest = 1 - power(beta2, step)
@@ -131,18 +125,13 @@ class ASGD(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         lambd = group["lambd"]
-        for p, value, grad in with_gradients(group):
+        for p, value, grad, state, step, lr in started(self, group, "ax"):
             dtype = value.dtype
-            lr = number(group["lr"], dtype)
-            state = self.state[p]
-            if not state:
-                begin(state, value, "ax")
+            if "eta" not in state:
                 kind = scalar_dtype()
                 first = structural.cast(lr, kind) if isinstance(lr, Tracer) else kind.type(lr)
                 kept(state, "eta", p, first)
                 state["mu"] = scalar(1.0)
-            step = next_step(state)
-            value, grad = decayed(group, value, grad)
             eta = structural.cast(value_of(state["eta"]), dtype)
             mu = structural.cast(value_of(state["mu"]), dtype)
             value = value * (1 - lambd * eta) - eta * grad

@@ -36,6 +36,7 @@ class Schedule:
     """What a jitted step depends on where it is declared, or where the step uses it."""
 
     counts_where_used = True
+    _last_lr: list[Any]
 
     def state_of_steps(self) -> dict[str, Any]:
         """What a jitted step depends on, and may change: all attributes."""
@@ -46,8 +47,24 @@ class Schedule:
         if modes.session is not None:
             modes.session.meet(self)
 
+    def get_last_lr(self) -> list[float]:
+        """Rates that were set last."""
+        return self._last_lr
 
-class LRScheduler(Schedule):
+
+class _Stored(Schedule):
+    """A schedule whose attributes are its state."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """All attributes but the optimizer."""
+        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what ``state_dict`` gave."""
+        self.__dict__.update(state_dict)
+
+
+class LRScheduler(_Stored):
     """The base of all schedules.
 
     Args:
@@ -74,7 +91,7 @@ class LRScheduler(Schedule):
                 )
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
-        self._last_lr: list[Any] = []
+        self._last_lr = []
         self._step_count = 0
         self.step()
 
@@ -89,10 +106,6 @@ class LRScheduler(Schedule):
     def get_lr(self) -> list[float]:
         """Rates at the present step."""
         return self.rates()
-
-    def get_last_lr(self) -> list[float]:
-        """Rates that were set last."""
-        return self._last_lr
 
     def _now(self) -> list[float]:
         return [float(group["lr"]) for group in self.optimizer.param_groups]
@@ -122,14 +135,6 @@ class LRScheduler(Schedule):
                 "the first value of the learning rate schedule."
             )
         self._step_count += 1
-
-    def state_dict(self) -> dict[str, Any]:
-        """All attributes but the optimizer."""
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what ``state_dict`` gave."""
-        self.__dict__.update(state_dict)
 
 
 _Factor = Callable[[int], float]
@@ -429,12 +434,8 @@ class SequentialLR(Schedule):
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
-    def get_last_lr(self) -> list[float]:
-        """Rates that were set last."""
-        return self._last_lr
 
-
-class ReduceLROnPlateau(Schedule):
+class ReduceLROnPlateau(_Stored):
     """A factor when a quantity no longer gets better.
 
     Args:
@@ -509,15 +510,3 @@ class ReduceLROnPlateau(Schedule):
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]
-
-    def get_last_lr(self) -> list[float]:
-        """Rates that were set last."""
-        return self._last_lr
-
-    def state_dict(self) -> dict[str, Any]:
-        """All attributes but the optimizer."""
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what ``state_dict`` gave."""
-        self.__dict__.update(state_dict)

@@ -181,6 +181,25 @@ def with_gradients(group: dict[str, Any]) -> Iterable[tuple[Any, Any, Any]]:
             yield p, value_of(p), -value if maximize else value
 
 
+def started(
+    optimizer: Any, group: dict[str, Any], *names: str
+) -> Iterable[tuple[Any, Any, Any, Any, Any, Any]]:
+    """What most updates begin with: ``(parameter, value, gradient, state, step, rate)``, decayed.
+
+    Args:
+      optimizer: has the states.
+      group: the parameters.
+      *names: of what a state has at first, zeros.
+    """
+    for p, value, grad in with_gradients(group):
+        lr = number(group["lr"], value.dtype)
+        state = optimizer.state[p]
+        if not state:
+            begin(state, value, *names)
+        step = next_step(state)
+        yield p, *decayed(group, value, grad, lr), state, step, lr
+
+
 def decayed(group: dict[str, Any], value: Any, grad: Any, lr: object = None) -> tuple[Any, Any]:
     """A value and its gradient with the decay in one of them: in the value if it is decoupled."""
     decay = group["weight_decay"]
