@@ -236,12 +236,12 @@ jax
 torch.autograd.functional torch.dtypes torch.further_names torch.nn.activations
 torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness
 torch.not_offered torch.polynomials torch.utils._pytree torch.utils.checkpoint
-torch.jit torch.random torch.return_types torch.sparse torch.utils.datasets torch.utils.samplers
+torch.jit torch.random torch.return_types torch.utils.datasets torch.utils.samplers
 torch.values
 torch.amp torch.archives torch.fft torch.func torch.functional_names torch.linalg torch.nn.init
 torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
-torch.nn.layers torch.optim.updates torch.overrides torch.quasirandom torch.special
-torch.submodules torch.testing torch.types
+torch.nn.layers torch.optim.updates torch.overrides torch.quasirandom torch.sparse
+torch.special torch.submodules torch.testing torch.types
 torch.utils.loading
 torch.autograd torch.backends torch.cuda torch.nn.attention torch.nn.convolutions
 torch.nn.hook_registration torch.nn.margin_losses torch.nn.noise torch.optim.optimizer

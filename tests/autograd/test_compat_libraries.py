@@ -56,10 +56,42 @@ def test_marks_of_torchscript_change_nothing():
         _ = torch.jit.trace
 
 
-def test_types_of_sparse_tensors_are_names():
+def test_sparse_matrices_are_multiplied_by_dense_ones():
+    places = torch.tensor([[0, 1, 1, 1], [1, 0, 1, 1]])
+    values = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+    dense = torch.arange(6.0).reshape(3, 2).requires_grad_()
+    sparse = torch.sparse_coo_tensor(places, values, (2, 3))
+    whole = sparse.to_dense()
+    assert whole.tolist() == [[0, 1, 0], [2, 7, 0]]
+    product = whole @ dense
+    expected = torch.autograd.grad(product.square().sum(), (values, dense))
+    for found in (torch.dsmm(sparse, dense), sparse @ dense, torch.matmul(sparse, dense)):
+        assert found.tolist() == product.tolist()
+        gradients = torch.autograd.grad(found.square().sum(), (values, dense))
+        for one, other in zip(gradients, expected, strict=True):
+            np.testing.assert_allclose(one, other)
+    assert sparse.t().to_dense().tolist() == sparse.mT.to_dense().tolist() == whole.mT.tolist()
+    assert (sparse @ dense[:, 0]).tolist() == product[:, 0].tolist()
+    cube = torch.sparse_coo_tensor(torch.tensor([[1], [0], [2]]), torch.ones(1), (2, 1, 3))
+    assert cube.to_dense()[1, 0, 2] == cube.to_dense().sum() == 1
+    assert cube.mT.shape == (2, 3, 1)
+
+
+def test_sparse_tensors_have_types_by_dtype_and_refuse_the_rest():
+    places, values = torch.tensor([[0], [1]]), torch.ones(1)
+    sparse = torch.sparse.FloatTensor(places, values, torch.Size((2, 2)))
+    assert type(sparse) is torch.sparse.FloatTensor is type(torch.sparse_coo_tensor(places, values))
     assert not isinstance(torch.ones(2), torch.sparse.FloatTensor)
-    with pytest.raises(NotImplementedError, match=r"torch\.sparse\.FloatTensor\(\) makes a sparse"):
-        torch.sparse.FloatTensor(2, 2)
+    with pytest.raises(TypeError, match=r"DoubleTensor\(\) got values of dtype torch\.float32"):
+        torch.sparse.DoubleTensor(places, values, (2, 2))
+    with pytest.raises(RuntimeError, match="for dim 1, size is 1 but found index 1"):
+        torch.sparse_coo_tensor(places, values, (2, 1))
+    with pytest.raises(RuntimeError, match="have indices of shape"):
+        torch.sparse_coo_tensor(places, values, (2, 1, 2))
+    with pytest.raises(AttributeError, match="sparse tensors have no 'coalesce' here"):
+        sparse.coalesce()
+    with pytest.raises(TypeError, match=r"no implementation found for .*sin"):
+        torch.sin(sparse)
 
 
 @pytest.mark.parametrize("name", ["current_device", "get_rng_state", "get_device_name", "device"])

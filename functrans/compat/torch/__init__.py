@@ -110,6 +110,7 @@ FROM_FUNCTIONAL = (
     "selu", "selu_", "threshold", "threshold_", "triplet_margin_loss",
 )  # fmt: skip
 """Functions of ``nn.functional`` that torch has here, too."""
+FROM_SPARSE = ("dsmm", "sparse_coo_tensor", "spmm")
 
 __version__ = "2.13.0+functrans"
 """The version of torch whose names these are."""
@@ -130,6 +131,8 @@ def __getattr__(name: str) -> _Any:
         return _import_module(f"{__name__}.{name}")
     if name in FROM_FUNCTIONAL:
         return getattr(_import_module(f"{__name__}.nn.functional"), name)
+    if name in FROM_SPARSE:
+        return getattr(_import_module(f"{__name__}.sparse"), name)
     if name in ("autocast", "GradScaler"):
         return getattr(_import_module(f"{__name__}.amp"), name)
     if name == "bfloat16":
@@ -142,4 +145,14 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     """All names, submodules included."""
-    return sorted({*globals(), *SUBMODULES, *FROM_FUNCTIONAL, "autocast", "GradScaler", "bfloat16"})
+    return sorted(
+        {
+            *globals(),
+            *SUBMODULES,
+            *FROM_FUNCTIONAL,
+            *FROM_SPARSE,
+            "autocast",
+            "GradScaler",
+            "bfloat16",
+        }
+    )

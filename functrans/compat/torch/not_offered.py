@@ -19,7 +19,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     ),
     "sparse": (
         "sparse and nested tensors",
-        "tensors are dense; use scipy.sparse beside them, or a mask",
+        "tensors are dense, but for sparse_coo_tensor; use scipy.sparse beside them, or a mask",
     ),
     "quantization": (
         "quantization",
@@ -103,11 +103,11 @@ _NAMES: dict[str, dict[str, str]] = {
             "torch_version unify_type_list while_loop windows"
         ),
         "sparse": (
-            "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm "
+            "ccol_indices_copy col_indices_copy crow_indices_copy hsmm hspmm "
             "indices_copy jagged masked nested resize_as_sparse_ row_indices_copy saddmm smm "
             "sparse_bsc sparse_bsc_tensor sparse_bsr sparse_bsr_tensor "
-            "sparse_compressed_tensor sparse_coo sparse_coo_tensor sparse_csc "
-            "sparse_csc_tensor sparse_csr sparse_csr_tensor spmm sspaddmm values_copy"
+            "sparse_compressed_tensor sparse_coo sparse_csc "
+            "sparse_csc_tensor sparse_csr sparse_csr_tensor sspaddmm values_copy"
         ),
         "quantization": (
             "ao choose_qparams_optimized dequantize empty_quantized "
@@ -310,7 +310,7 @@ _NAMES: dict[str, dict[str, str]] = {
     "torch.sparse": {
         "sparse": (
             "SparseSemiStructuredTensor addmm as_sparse_gradcheck check_sparse_tensor_invariants "
-            "log_softmax mm sampled_addmm semi_structured softmax spdiags spsolve sum "
+            "log_softmax sampled_addmm semi_structured softmax spdiags spsolve sum "
             "to_sparse_semi_structured"
         )
     },
