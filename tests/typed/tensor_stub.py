@@ -100,6 +100,7 @@ class _Imports(ast.NodeTransformer):
     def text(self, annotation: Any, function: Any) -> str:
         """An annotation of a function as it stands in the stub."""
         text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+        text = "None" if text == "NoneType" else text
         self.names: dict[str, Any] = function.__globals__
         self.module = function.__module__
         return ast.unparse(self.visit(ast.parse(text, mode="eval")))

@@ -150,14 +150,19 @@ def _rename(kwargs: dict[str, Any], names: Mapping[str, str] = _NUMPY_NAMES) -> 
             kwargs[ours] = kwargs.pop(theirs)
 
 
-def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that also takes ``axis`` for ``dim``, ``keepdims`` for ``keepdim``, and the like."""
+def _names_of(method: Callable[..., Any]) -> Mapping[str, str]:
+    """Other names of arguments of a method."""
     code = getattr(method, "__code__", None)
     if code is None:
-        return method
+        return {}
     names = _KEYWORDS.get(method.__name__, {})
-    if "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-        names = {**_NUMPY_NAMES, **names}
+    has_dim = "dim" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return {**_NUMPY_NAMES, **names} if has_dim else names
+
+
+def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that also takes ``axis`` for ``dim``, ``keepdims`` for ``keepdim``, and the like."""
+    names = _names_of(method)
     if not names:
         return method
 
@@ -312,7 +317,8 @@ def with_out_by_name(*functions: Callable[..., Any]) -> dict[str, Any]:
 
 def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """The function of a method: its first argument is the tensor, by position or as ``input``."""
-    method = with_numpy_names(_with_numbers(called(method, name)))
+    method = _with_numbers(called(method, name))
+    names = _names_of(method)
 
     @functools.wraps(method)
     def function(*args: object, out: object = None, **kwargs: object) -> Any:
@@ -330,6 +336,8 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
                     raise TypeError(f'{name}() missing 1 required positional arguments: "input"')
             if not isinstance(args[0], Tensor):
                 args = _with_tensor(name, args)
+            if kwargs:
+                _rename(kwargs, names)
             return method(*args, **kwargs)
         except Exception as error:
             if (answer := taken_over(function, args, kwargs)) is not NotImplemented:
