@@ -121,6 +121,16 @@ def split(self: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tens
     return _cut("Split", self, axis, [min(size, n - i * size) for i in range(count)])
 
 
+def _split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of a size along an axis, the last one smaller; or parts of given sizes."""
+    return split(self, split_size, dim)
+
+
+def split_with_sizes(self: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of given sizes along an axis."""
+    return split(self, split_sizes, dim)
+
+
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most ``chunks`` parts of one size along an axis, the last one smaller.
 
@@ -300,7 +310,9 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
 ROWS: tuple[Row, ...] = (
     *rows_of("mf", narrow, select, chunk, tensor_split, unbind, diagonal, as_strided),
     *rows_of("m", unfold),
-    Row("split", split, ("split_with_sizes", "unsafe_split_with_sizes")),
+    Row("split", split, (), "f"),
+    Row("split", _split, (), "m"),
+    Row("split_with_sizes", split_with_sizes, ("unsafe_split_with_sizes",)),
     Row("unsafe_split", split),
     Row("unsafe_chunk", chunk),
     Row("hsplit", _split_along(lambda ndim: 0 if ndim == 1 else 1)),
