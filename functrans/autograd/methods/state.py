@@ -248,6 +248,17 @@ def detach_(self: Tensor) -> Tensor:
 # hooks -------------------------------------------------------------------------------------------
 
 
+def _hooked(self: Tensor) -> Any:
+    """The node of a tensor that takes hooks."""
+    node = node_of(self)
+    if node is None:
+        raise noted(
+            RuntimeError("cannot register a hook on a tensor that doesn't require gradient"),
+            "Make it with requires_grad=True, or call requires_grad_().",
+        )
+    return node
+
+
 def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
     """Call a function with the gradient whenever it is computed; what it returns replaces it.
 
@@ -257,12 +268,7 @@ def register_hook(self: Tensor, hook: Callable[[Any], Any]) -> RemovableHandle:
     Raises:
       RuntimeError: the tensor requires no gradient.
     """
-    node = node_of(self)
-    if node is None:
-        raise noted(
-            RuntimeError("cannot register a hook on a tensor that doesn't require gradient"),
-            "Make it with requires_grad=True, or call requires_grad_().",
-        )
+    node = _hooked(self)
     return add_tensor_hook(self, node, TENSOR_HOOK, hook)
 
 
@@ -272,12 +278,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Any], Any])
     Raises:
       RuntimeError: it requires no gradient, or is no leaf.
     """
-    node = node_of(self)
-    if node is None:
-        raise noted(
-            RuntimeError("cannot register a hook on a tensor that doesn't require gradient"),
-            "Make it with requires_grad=True, or call requires_grad_().",
-        )
+    node = _hooked(self)
     if node.primitive is not None:
         raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
     return add_tensor_hook(self, node, POST_ACCUMULATE_HOOK, hook)

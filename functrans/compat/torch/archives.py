@@ -186,12 +186,7 @@ def tensor_of(
     metadata: object = None,
 ) -> Tensor:
     """A tensor on a part of a memory; all but the dtype is counted in its elements."""
-    width = memory.itemsize
-    steps = tuple([operator.index(n) * width for n in stride])
-    part = memory_part(memory, tuple(size), memory.dtype, operator.index(offset) * width, steps)
-    result = Tensor.of(part)
-    result._follows = True
-    return result.requires_grad_(requires_grad)
+    return tensor_of_bytes(memory, offset, size, stride, requires_grad, hooks, memory.dtype)
 
 
 def tensor_of_bytes(

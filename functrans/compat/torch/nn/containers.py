@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Self
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.module import Module
@@ -25,7 +25,25 @@ def _position(index: Any, n: int) -> int:
     return i % n
 
 
-class Sequential(Module):
+class _Numbered(Module):
+    """Modules whose names are their positions."""
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Module]:
+        return iter(self._modules.values())
+
+    def _renumber(self, modules: Iterable[Module]) -> None:
+        self.__dict__["_modules"] = {str(i): module for i, module in enumerate(modules)}
+
+    def append(self, module: Module) -> Self:
+        """Add a module at the end."""
+        self.add_module(str(len(self)), module)
+        return self
+
+
+class Sequential(_Numbered):
     """Modules called one after the other.
 
     Args:
@@ -55,12 +73,6 @@ class Sequential(Module):
             input = module(input)
         return input
 
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
-
     def _key(self, index: object) -> str:
         return list(self._modules)[_position(index, len(self))]
 
@@ -76,19 +88,13 @@ class Sequential(Module):
         keys = list(self._modules)[index] if isinstance(index, slice) else [self._key(index)]
         for key in keys:
             del self._modules[key]
-        modules = list(self._modules.values())
-        self.__dict__["_modules"] = {str(i): module for i, module in enumerate(modules)}
-
-    def append(self, module: Module) -> Sequential:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
+        self._renumber(self._modules.values())
 
     def insert(self, index: int, module: Module) -> Sequential:
         """Add a module before another one."""
         modules = list(self._modules.values())
         modules.insert(index, module)
-        self.__dict__["_modules"] = {str(i): m for i, m in enumerate(modules)}
+        self._renumber(modules)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Sequential:
@@ -98,7 +104,7 @@ class Sequential(Module):
         return self
 
 
-class ModuleList(Module):
+class ModuleList(_Numbered):
     """A list of modules.
 
     Args:
@@ -109,12 +115,6 @@ class ModuleList(Module):
         super().__init__()
         if modules is not None:
             self.extend(modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(self._modules.values())
 
     def __getitem__(self, index: object) -> Any:
         if isinstance(index, slice):
@@ -127,7 +127,7 @@ class ModuleList(Module):
     def __delitem__(self, index: Any) -> None:
         modules = list(self._modules.values())
         del modules[index]
-        self.__dict__["_modules"] = {str(i): module for i, module in enumerate(modules)}
+        self._renumber(modules)
 
     def _inner_lines(self) -> list[str]:
         """One text per submodule; neighbours that print alike are taken together."""
@@ -142,16 +142,11 @@ class ModuleList(Module):
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return type(self)([*self, *other])
 
-    def append(self, module: Module) -> ModuleList:
-        """Add a module at the end."""
-        self.add_module(str(len(self)), module)
-        return self
-
     def insert(self, index: int, module: Module) -> None:
         """Add a module before another one."""
         modules = list(self._modules.values())
         modules.insert(index, module)
-        self.__dict__["_modules"] = {str(i): m for i, m in enumerate(modules)}
+        self._renumber(modules)
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Add modules at the end.

@@ -74,10 +74,7 @@ class _Conv(Module):
         if self.is_transposed:
             first, second = in_channels, out_channels // groups
         self.weight = empty_parameter((first, second, *self.kernel_size), dtype)
-        if bias:
-            self.bias = empty_parameter((out_channels,), dtype)
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", empty_parameter((out_channels,), dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -72,10 +72,7 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = empty_parameter((out_features, in_features), dtype)
-        if bias:
-            self.bias = empty_parameter((out_features,), dtype)
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", empty_parameter((out_features,), dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -115,10 +112,7 @@ class Bilinear(Module):
         self.in2_features = in2_features
         self.out_features = out_features
         self.weight = empty_parameter((out_features, in1_features, in2_features), dtype)
-        if bias:
-            self.bias = empty_parameter((out_features,), dtype)
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", empty_parameter((out_features,), dtype) if bias else None)
         bound = 1 / math.sqrt(in1_features)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
@@ -361,14 +355,13 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        self.register_parameter("weight", None)
-        self.register_parameter("bias", None)
-        if affine:
-            self.weight = empty_parameter((num_channels,), dtype)
-            init.ones_(self.weight)
-        if affine and bias:
-            self.bias = empty_parameter((num_channels,), dtype)
-            init.zeros_(self.bias)
+        for name, has, fill in (
+            ("weight", affine, init.ones_), ("bias", affine and bias, init.zeros_)
+        ):  # fmt: skip
+            own = empty_parameter((num_channels,), dtype) if has else None
+            self.register_parameter(name, own)
+            if own is not None:
+                fill(own)
 
     def forward(self, input: Tensor) -> Tensor:
         """``group_norm`` with the parameters."""

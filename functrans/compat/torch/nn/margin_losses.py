@@ -20,7 +20,7 @@ from functrans.autograd.methods.rows import fixed, known, plain
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import to_dtype
 from functrans.autograd.tensors import Tensor, plain_of
-from functrans.compat.torch.nn.losses import reduction_of
+from functrans.compat.torch.nn.losses import _reduced, reduction_of
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
 from functrans.core.values import Array
@@ -40,14 +40,6 @@ __all__ = [
 ]  # fmt: skip
 
 _INT64 = np.dtype(np.int64)
-
-
-def _reduced(x: Any, reduction: str) -> Any:
-    if reduction == "none":
-        return x
-    shape = shape_of(x)
-    total = structural.reduce_sum(x, tuple(range(len(shape))))
-    return total if reduction == "sum" else total / float(math.prod(shape))
 
 
 def _relu(x: Any) -> Any:

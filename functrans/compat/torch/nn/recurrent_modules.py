@@ -115,9 +115,7 @@ class RNNBase(Module):
         ]
 
     def _weights(self, suffix: str) -> list[Any]:
-        names = ["weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr"]
-        found = [self._parameters.get(f"{name}_{suffix}") for name in names]
-        return [x for x in found if x is not None]
+        return [x for x in self._five(suffix) if x is not None]
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -266,7 +264,21 @@ class LSTM(RNNBase):
         return out, (h, c)
 
 
-class GRU(RNNBase):
+class _WithoutProjection(RNNBase):
+    """Layers whose state is their output."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if kwargs.get("proj_size"):
+            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+        super().__init__(*args, **kwargs)
+
+    def forward(self, input: Tensor, hx: Any = None) -> Any:
+        """``(output, h)`` of a sequence."""
+        out, (h,) = self._forward(input, None if hx is None else [hx])
+        return out, h
+
+
+class GRU(_WithoutProjection):
     """Gated recurrent units; arguments as ``LSTM`` without ``proj_size``.
 
     Reference: Cho et al., Learning phrase representations, EMNLP 2014.
@@ -275,23 +287,13 @@ class GRU(RNNBase):
     gates = 3
     mode = "GRU"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        if kwargs.get("proj_size"):
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
-        super().__init__(*args, **kwargs)
-
     def _run(
         self, x: Any, state: list[Any], weights: list[Any], reverse: bool
     ) -> tuple[Tensor, ...]:
         return recurrent.gru_layer(x, *state, *weights[:4], reverse=reverse)
 
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """``(output, h)`` of a sequence."""
-        out, (h,) = self._forward(input, None if hx is None else [hx])
-        return out, h
 
-
-class RNN(RNNBase):
+class RNN(_WithoutProjection):
     """A layer whose state is an activation of the sum of two products.
 
     Args:
@@ -312,8 +314,6 @@ class RNN(RNNBase):
         self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh",
         *args: Any, **kwargs: Any,
     ) -> None:  # fmt: skip
-        if kwargs.get("proj_size"):
-            raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(
                 f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'."
@@ -328,11 +328,6 @@ class RNN(RNNBase):
         return recurrent.rnn_layer(
             x, *state, *weights[:4], reverse=reverse, is_relu=self.nonlinearity == "relu"
         )
-
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """``(output, h)`` of a sequence."""
-        out, (h,) = self._forward(input, None if hx is None else [hx])
-        return out, h
 
 
 # cells -------------------------------------------------------------------------------------------
