@@ -397,3 +397,20 @@ def test_numbers_are_squeezed_of_the_axes_they_could_have() -> None:
     for dim in (1, -2, (0, 1)):
         with pytest.raises(IndexError, match=r"range of \[-1, 0\]"):
             number.squeeze(dim)
+
+
+@pytest.mark.parametrize("name", ["_standard_gamma", "_sample_dirichlet"])
+def test_gamma_variables_are_drawn_in_each_mode(name: str) -> None:
+    draw, alpha = getattr(torch, name), torch.full((4000, 2), 3.0)
+    torch.manual_seed(0)
+    np.testing.assert_allclose(draw(alpha).mean(0), 3.0 if name == "_standard_gamma" else 0.5, 0.05)
+    x = torch.full((3, 2), 3.0)
+    with pytest.raises(RuntimeError, match="randomness error mode"):
+        func.vmap(draw)(x)
+    with pytest.raises(RuntimeError, match="same randomness with a batched tensor input"):
+        func.vmap(draw, randomness="same")(x)
+    found = func.vmap(draw, randomness="different")(x)
+    assert len({tuple(row) for row in found.tolist()}) == 3
+    leaf = x.clone().requires_grad_()
+    (draw(leaf)[:, 0]).sum().backward()
+    assert (leaf.grad[:, 0] > 0).all()

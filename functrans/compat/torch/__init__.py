@@ -133,6 +133,8 @@ def __getattr__(name: str) -> _Any:
         return getattr(_import_module(f"{__name__}.nn.functional"), name)
     if name in FROM_SPARSE:
         return getattr(_import_module(f"{__name__}.sparse"), name)
+    if name in ("_standard_gamma", "_sample_dirichlet"):
+        return getattr(_import_module(f"{__name__}.distributions.sampling"), name)
     if name in ("autocast", "GradScaler"):
         return getattr(_import_module(f"{__name__}.amp"), name)
     if name == "bfloat16":

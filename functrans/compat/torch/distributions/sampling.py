@@ -22,7 +22,7 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.autograd.methods.rows import drawn, drawn_with, known, seeds
-from functrans.autograd.random import stream
+from functrans.autograd.random import check_parameters, stream
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.functional_names import TORCH
@@ -56,6 +56,7 @@ def numbers(draw: Callable[..., Any], shape: Shape, dtype: np.dtype, *parameters
       dtype: of the numbers.
       *parameters: may be traced.
     """
+    check_parameters(*parameters)
     whole, dtype = tuple(shape), np.dtype(dtype)
     arrays = [known(parameter) for parameter in parameters]
     if all(array is not None for array in arrays):
@@ -113,6 +114,14 @@ def standard_gamma(shape: Shape, concentration: Tensor) -> Any:
     """Numbers of the gamma distribution of rate 1; positive."""
     tiny = np.log(np.finfo(concentration.dtype).tiny)
     return fnp.exp(fnp.maximum(log_gamma(shape, concentration), float(tiny)))
+
+
+def _standard_gamma(input: Tensor) -> Any:
+    return standard_gamma(input.shape, input)
+
+
+def _sample_dirichlet(input: Tensor) -> Any:
+    return dirichlet(input.shape, input)
 
 
 @custom_jvp
