@@ -249,11 +249,11 @@ def triangular_solve(
     return made, A
 
 
-def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """The solution of a system whose matrix is given by its Cholesky factor."""
     check_tensor("cholesky_solve", input)
-    check_tensor("cholesky_solve", L, "input2", 2)
-    _check_matrix("cholesky_solve", L)
+    check_tensor("cholesky_solve", input2, "input2", 2)
+    _check_matrix("cholesky_solve", input2)
 
     def of(b: Any, factor: Any) -> Any:
         lead = np.broadcast_shapes(shape_of(b)[:-2], shape_of(factor)[:-2])
@@ -263,7 +263,7 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
         half = linalg_triangular.triangular_solve(lower, b, lower=True)
         return linalg_triangular.triangular_solve(_adjoint(lower), half, lower=False)
 
-    return composite("CholeskySolve", of, input, L)
+    return composite("CholeskySolve", of, input, input2)
 
 
 def _adjoint(x: Any) -> Any:

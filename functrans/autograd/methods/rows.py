@@ -139,7 +139,6 @@ _KEYWORDS: dict[str, dict[str, str]] = {
     "swapaxes": {"axis0": "dim0", "axis1": "dim1"},
     "mv": {"vec": "mat2"},
     "dot": {"tensor": "mat2"},
-    "cholesky_solve": {"input2": "L"},
 }
 """Torch's names of arguments, by function, where they are others here."""
 
