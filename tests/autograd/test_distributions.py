@@ -797,3 +797,23 @@ def test_derivatives_of_samples_after_those_of_the_other_mode():
 
     forward = torch.func.jacfwd(sample, randomness="same")(a)
     np.testing.assert_allclose(torch.func.jacrev(sample)(a).numpy(), forward.numpy(), rtol=1e-6)
+
+
+def test_distributions_that_are_modules():
+    """As GPyTorch's priors and distributions are made."""
+
+    class Prior(torch.distributions.Gamma, torch.nn.Module):
+        def __init__(self, concentration, rate):
+            torch.nn.Module.__init__(self)
+            torch.distributions.Gamma.__init__(self, concentration=concentration, rate=rate)
+
+    prior = Prior(torch.ones(2), 2.0)
+    assert prior.log_prob(torch.ones(2)).shape == (2,)
+
+    class Normal(torch.distributions.MultivariateNormal):
+        def __init__(self, batch_shape):
+            super(torch.distributions.MultivariateNormal, self).__init__(
+                batch_shape, torch.Size([3]), validate_args=False
+            )
+
+    assert Normal(torch.Size([2])).batch_shape == (2,)

@@ -99,7 +99,7 @@ class ByLogits(Family, parameters=_PROBABILITY, defaults=_EITHER):
         super()._set(parameters, validate_args)
 
     def _given(self) -> Sequence[str]:
-        return [name for name in self._parameters if name in vars(self)]
+        return [name for name in self._parameter_names if name in vars(self)]
 
     @lazy_property
     def logits(self) -> Tensor:

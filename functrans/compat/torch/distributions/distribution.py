@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from functrans.autograd.api import grad as gradient_of
 from functrans.autograd.composites import composite
@@ -295,11 +295,27 @@ class ExponentialFamily(Distribution):
         return result
 
 
+def construct(self: Family, *args: Any, **kwargs: Any) -> None:
+    """The constructor of each family, whose ``super().__init__`` is ``Distribution``'s."""
+    names = self._names
+    values = {**self._defaults, **dict(zip(names, args, strict=False)), **kwargs}
+    if (
+        len(args) > len(names)
+        or values.keys() != self._known
+        or (args and not kwargs.keys().isdisjoint(names[: len(args)]))
+    ):
+        raise TypeError(
+            f"{type(self).__name__}() takes the arguments {', '.join(names[:-1])} and "
+            f"validate_args, got {len(args)} by position and {sorted(kwargs)} by name"
+        )
+    self._build(values)
+
+
 class _Signature:
     """The arguments of a family's constructor, for ``inspect.signature``."""
 
     def __get__(self, instance: object, owner: type[Family]) -> inspect.Signature:
-        if owner.__init__ is not Family.__init__:
+        if owner.__init__ is not construct:
             raise AttributeError("__signature__")
         empty, kind = inspect.Parameter.empty, inspect.Parameter.POSITIONAL_OR_KEYWORD
         return inspect.Signature(
@@ -341,7 +357,7 @@ class Family(Distribution):
 
     _names: tuple[str, ...] = ()
     _known: frozenset[str] = frozenset()
-    _parameters: tuple[str, ...] = ()
+    _parameter_names: tuple[str, ...] = ()
     _settings: tuple[str, ...] = ()
     _defaults: Mapping[str, Any] = {}
     alpha: Tensor
@@ -369,10 +385,12 @@ class Family(Distribution):
             names = arguments.split() or parameters
             cls._names = (*names, "validate_args")
             cls._known = frozenset(cls._names)
-            cls._parameters = tuple(parameters)
+            cls._parameter_names = tuple(parameters)
             cls._settings = tuple(name for name in names if name not in parameters)
             cls._defaults = {**defaults, "validate_args": None}
             cls.arg_constraints = _sets(parameters)
+            if "__init__" not in vars(cls):
+                cls.__init__ = construct  # type: ignore[method-assign]  # of the words
         if inspect.isfunction(support):
             support = constraints.dependent_property(support, is_discrete=False, event_dim=0)
         if support is not None:
@@ -384,19 +402,9 @@ class Family(Distribution):
         if not {"sample", "rsample"}.isdisjoint(formulas):
             cls.has_rsample = "rsample" in formulas
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        names = self._names
-        values = {**self._defaults, **dict(zip(names, args, strict=False)), **kwargs}
-        if (
-            len(args) > len(names)
-            or values.keys() != self._known
-            or (args and not kwargs.keys().isdisjoint(names[: len(args)]))
-        ):
-            raise TypeError(
-                f"{type(self).__name__}() takes the arguments {', '.join(names[:-1])} and "
-                f"validate_args, got {len(args)} by position and {sorted(kwargs)} by name"
-            )
-        self._build(values)
+    if TYPE_CHECKING:
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
     __signature__ = _Signature()
 
@@ -408,7 +416,7 @@ class Family(Distribution):
         """Parameters of one shape; the other arguments are kept."""
         for name in self._settings:
             setattr(self, name, values[name])
-        names = self._parameters
+        names = self._parameter_names
         tensors = broadcast_all(*[values[name] for name in names])
         return dict(zip(names, tensors, strict=True))
 
@@ -424,7 +432,7 @@ class Family(Distribution):
 
     def _given(self) -> Sequence[str]:
         """Names of the parameters that are kept."""
-        return self._parameters
+        return self._parameter_names
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""

@@ -378,7 +378,7 @@ class LowRankMultivariateNormal(
     precision_matrix = property(lambda self: self._of(_low_rank_precision))
 
     def _build(self, values: dict[str, Any]) -> None:
-        loc, factor, diagonal = (values[name] for name in self._parameters)
+        loc, factor, diagonal = (values[name] for name in self._parameter_names)
         if not loc.shape:
             raise ValueError("loc must be at least one-dimensional.")
         event = loc.shape[-1:]
@@ -405,7 +405,8 @@ class LowRankMultivariateNormal(
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
-        wide = self._widened(batch_shape, {name: getattr(self, name) for name in self._parameters})
+        own = {name: getattr(self, name) for name in self._parameter_names}
+        wide = self._widened(batch_shape, own)
         return self._expanded(batch_shape, _instance, _unbroadcasted=self._unbroadcasted, **wide)
 
     def _of(self, formula: Callable[..., Any]) -> Tensor:

@@ -30,7 +30,7 @@ from functrans.compat.torch.distributions.discrete import (
     ExpRelaxedCategorical,
     LogitRelaxedBernoulli,
 )
-from functrans.compat.torch.distributions.distribution import EMPTY, Distribution, Family
+from functrans.compat.torch.distributions.distribution import EMPTY, Distribution, Family, construct
 from functrans.core.values import Array
 from functrans.primitives import torch_elementwise as te
 from functrans.scipy import special as sp
@@ -51,7 +51,7 @@ class TransformedFamily(TransformedDistribution, Family):
     it is made, and has the words of a family.
     """
 
-    __init__ = Family.__init__
+    __init__ = construct
     expand = Family.expand
     _made_of: ClassVar[Callable[[Any], Made]]
 
@@ -361,7 +361,7 @@ class _Relaxed(TransformedDistribution, Family):
     has_rsample: Any = True
     _of: tuple[type[Family], type[transforms.Transform]]
 
-    __init__ = Family.__init__
+    __init__ = construct
     expand = TransformedDistribution.expand
 
     def _build(self, values: dict[str, Any]) -> None:
