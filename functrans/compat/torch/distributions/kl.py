@@ -2,8 +2,7 @@
 
 Here: ``kl_divergence``, ``register_kl``, and the pairs. Between continuous distributions of single
 numbers it is ``-H(p) - E_p[log q]``, where ``log q`` is a sum of few functions whose means under
-``p`` are known: ``_MEANS`` has these, ``_CROSS`` the sums, ``_BOUNDS`` where the divergence is
-infinite.
+``p`` are known: ``_SINGLE`` has both.
 
 Layer: ``compat``. Source: Gil, Alajaji and Linder, Renyi divergence measures for commonly used
 univariate continuous distributions, Information Sciences 249 (2013); Penny, KL-divergences of
@@ -12,6 +11,7 @@ normal, gamma, Dirichlet and Wishart densities (2001).
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from collections.abc import Callable
@@ -22,37 +22,14 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.autograd.api import grad as gradient_of
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.distributions.composed import Independent, TransformedDistribution
-from functrans.compat.torch.distributions.continuous import (
-    Beta,
-    Cauchy,
-    Exponential,
-    Gamma,
-    Laplace,
-    Normal,
-    Uniform,
-)
-from functrans.compat.torch.distributions.discrete import (
-    Bernoulli,
-    Binomial,
-    Categorical,
-    ContinuousBernoulli,
-    Geometric,
-    OneHotCategorical,
-    Poisson,
+from functrans.compat.torch.distributions import (
+    composed,
+    continuous,
+    discrete,
+    multivariate,
+    transformed,
 )
 from functrans.compat.torch.distributions.distribution import Distribution, ExponentialFamily
-from functrans.compat.torch.distributions.multivariate import (
-    Dirichlet,
-    LowRankMultivariateNormal,
-    MultivariateNormal,
-    half_log_det,
-    low_rank_log_det,
-    low_rank_mahalanobis,
-    mahalanobis,
-    solved,
-)
-from functrans.compat.torch.distributions.transformed import Gumbel, HalfNormal, Pareto
 from functrans.compat.torch.distributions.utils import sum_rightmost
 from functrans.scipy import special as sp
 
@@ -72,6 +49,7 @@ def register_kl(type_p: Kind, type_q: Kind) -> Callable[[Divergence], Divergence
       TypeError: they are no classes of distributions.
 
     Example:
+      >>> from functrans.compat.torch.distributions import Normal
       >>> class Mine(Normal):
       ...     pass
       >>> @register_kl(Mine, Mine)
@@ -121,6 +99,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
       NotImplementedError: there is no entry for the two classes.
 
     Example:
+      >>> from functrans.compat.torch.distributions import Normal
       >>> kl_divergence(Normal(0.0, 1.0), Normal(1.0, 1.0))
       tensor(0.5)
     """
@@ -138,106 +117,84 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
 
 # single numbers ----------------------------------------------------------------------------------
 
-_EULER = np.euler_gamma
-
 
 def _uniform_log_mean(low: Any, high: Any) -> Any:
     return (sp.xlogy(high, high) - sp.xlogy(low, low)) / (high - low) - 1
 
 
-_MEANS: dict[Kind, dict[str, Callable[..., Any]]] = {
-    Beta: {
-        "log": lambda p: (
-            sp.digamma(p.concentration1) - sp.digamma(p.concentration1 + p.concentration0)
-        ),
-        "log1m": lambda p: (
-            sp.digamma(p.concentration0) - sp.digamma(p.concentration1 + p.concentration0)
-        ),
-    },
-    ContinuousBernoulli: {},
-    Exponential: {
-        "log": lambda p: -_EULER - fnp.log(p.rate),
-        "exp": lambda p, t: p.rate / (p.rate - t),
-    },
-    Gamma: {
-        "log": lambda p: sp.digamma(p.concentration) - fnp.log(p.rate),
-        "exp": lambda p, t: (1 - t / p.rate) ** -p.concentration,
-    },
-    Gumbel: {"exp": lambda p, t: fnp.exp(p.loc * t + sp.gammaln(1 - p.scale * t))},
-    Laplace: {},
-    Normal: {
-        "exp": lambda p, t: fnp.exp(p.loc * t + (p.scale * t) ** 2 / 2),
-        "distance": lambda p, m: (
-            math.sqrt(2 / math.pi) * p.scale * fnp.exp(-(((p.loc - m) / p.scale) ** 2) / 2)
-            + (p.loc - m) * sp.erf((p.loc - m) / p.scale * math.sqrt(0.5))
-        ),
-    },
-    Pareto: {"log": lambda p: fnp.log(p.scale) + 1 / p.alpha},
-    Uniform: {
-        "log": lambda p: _uniform_log_mean(p.low, p.high),
-        "log1m": lambda p: _uniform_log_mean(1 - p.high, 1 - p.low),
-        "exp": lambda p, t: (fnp.exp(t * p.high) - fnp.exp(t * p.low)) / (t * (p.high - p.low)),
-    },
-}
-"""Means under a distribution: of ``log x``, ``log(1 - x)``, ``exp(t x)`` and ``abs(x - m)``."""
-
-
-def _gamma_cross(p: Any, q: Any, log: Any) -> Tensor:
+def _gamma_cross(p: Any, q: Any, log: Any) -> Any:
     a, rate = q.concentration, q.rate
     return a * fnp.log(rate) - sp.gammaln(a) + (a - 1) * log(p) - rate * p.mean
 
 
-def _beta_cross(p: Any, q: Any, log: Any, log1m: Any) -> Tensor:
+def _beta_cross(p: Any, q: Any, log: Any, log1m: Any) -> Any:
     a, b = q.concentration1, q.concentration0
     norm = sp.gammaln(a + b) - sp.gammaln(a) - sp.gammaln(b)
     return (a - 1) * log(p) + (b - 1) * log1m(p) + norm
 
 
-def _normal_cross(p: Any, q: Any) -> Tensor:
+def _normal_cross(p: Any, q: Any) -> Any:
     square = (p.variance + (p.mean - q.loc) ** 2) / (2 * q.scale**2)
     return -0.5 * math.log(2 * math.pi) - fnp.log(q.scale) - square
 
 
-def _gumbel_cross(p: Any, q: Any, exp: Any) -> Tensor:
+def _gumbel_cross(p: Any, q: Any, exp: Any) -> Any:
     tail = fnp.exp(q.loc / q.scale) * exp(p, -1 / q.scale)
     return (q.loc - p.mean) / q.scale - tail - fnp.log(q.scale)
 
 
-def _continuous_bernoulli_cross(p: Any, q: Any) -> Tensor:
-    return p.mean * q.logits + q.log_normalizer + fnp.log1p(-q.probs)
+def _normal_distance(p: Any, m: Any) -> Any:
+    z = (p.loc - m) / p.scale
+    peak = math.sqrt(2 / math.pi) * p.scale * fnp.exp(-(z**2) / 2)
+    return peak + (p.loc - m) * sp.erf(z * math.sqrt(0.5))
 
 
-_CROSS: dict[Kind, tuple[tuple[str, ...], Callable[..., Any]]] = {
-    Beta: (("log", "log1m"), _beta_cross),
-    ContinuousBernoulli: ((), _continuous_bernoulli_cross),
-    Exponential: ((), lambda p, q: fnp.log(q.rate) - q.rate * p.mean),
-    Gamma: (("log",), _gamma_cross),
-    Gumbel: (("exp",), _gumbel_cross),
-    Laplace: (
-        ("distance",),
-        lambda p, q, distance: -fnp.log(2 * q.scale) - distance(p, q.loc) / q.scale,
+def _both(p: Any) -> Any:
+    return fnp.stack([p.concentration1, p.concentration0], axis=-1)
+
+
+_INF = math.inf
+_SINGLE: dict[Kind, tuple[Any, Any, Callable[..., Any], dict[str, Callable[..., Any]]]] = {
+    continuous.Beta: (0.0, 1.0, _beta_cross, {
+        "log": lambda p: sp.digamma(p.concentration1) - sp.digamma(_both(p).sum(-1)),
+        "log1m": lambda p: sp.digamma(p.concentration0) - sp.digamma(_both(p).sum(-1)),
+    }),
+    discrete.ContinuousBernoulli: (
+        0.0, 1.0, lambda p, q: p.mean * q.logits + q.log_normalizer + fnp.log1p(-q.probs), {}
     ),
-    Normal: ((), _normal_cross),
-    Pareto: (
-        ("log",),
+    continuous.Exponential: (0.0, _INF, lambda p, q: fnp.log(q.rate) - q.rate * p.mean, {
+        "log": lambda p: -np.euler_gamma - fnp.log(p.rate),
+        "exp": lambda p, t: p.rate / (p.rate - t),
+    }),
+    continuous.Gamma: (0.0, _INF, _gamma_cross, {
+        "log": lambda p: sp.digamma(p.concentration) - fnp.log(p.rate),
+        "exp": lambda p, t: (1 - t / p.rate) ** -p.concentration,
+    }),
+    transformed.Gumbel: (-_INF, _INF, _gumbel_cross, {
+        "exp": lambda p, t: fnp.exp(p.loc * t + sp.gammaln(1 - p.scale * t)),
+    }),
+    continuous.Laplace: (
+        -_INF, _INF,
+        lambda p, q, distance: -fnp.log(2 * q.scale) - distance(p, q.loc) / q.scale, {},
+    ),
+    continuous.Normal: (-_INF, _INF, _normal_cross, {
+        "exp": lambda p, t: fnp.exp(p.loc * t + (p.scale * t) ** 2 / 2),
+        "distance": _normal_distance,
+    }),
+    transformed.Pareto: (
+        "scale", _INF,
         lambda p, q, log: fnp.log(q.alpha) + q.alpha * fnp.log(q.scale) - (q.alpha + 1) * log(p),
+        {"log": lambda p: fnp.log(p.scale) + 1 / p.alpha},
     ),
-    Uniform: ((), lambda p, q: -fnp.log(q.high - q.low)),
-}
-"""Means of ``log q``: which means under ``p`` they need, beside ``p.mean`` and ``p.variance``."""
-
-_BOUNDS: dict[Kind, Callable[[Any], tuple[Any, Any]]] = {
-    Beta: lambda p: (0.0, 1.0),
-    ContinuousBernoulli: lambda p: (0.0, 1.0),
-    Exponential: lambda p: (0.0, math.inf),
-    Gamma: lambda p: (0.0, math.inf),
-    Gumbel: lambda p: (-math.inf, math.inf),
-    Laplace: lambda p: (-math.inf, math.inf),
-    Normal: lambda p: (-math.inf, math.inf),
-    Pareto: lambda p: (p.scale, math.inf),
-    Uniform: lambda p: (p.low, p.high),
-}
-"""Between which bounds the values lie."""
+    continuous.Uniform: ("low", "high", lambda p, q: -fnp.log(q.high - q.low), {
+        "log": lambda p: _uniform_log_mean(p.low, p.high),
+        "log1m": lambda p: _uniform_log_mean(1 - p.high, 1 - p.low),
+        "exp": lambda p, t: (fnp.exp(t * p.high) - fnp.exp(t * p.low)) / (t * (p.high - p.low)),
+    }),
+}  # fmt: skip
+"""Between which bounds, numbers or attributes, the values of a class lie; the mean of its log
+density under ``p``, by the means of ``p`` that its arguments name; its own means of ``log x``,
+``log(1 - x)``, ``exp(t x)`` and ``abs(x - m)``."""
 
 
 def _infinite(p: Any, q: Any) -> Tensor:
@@ -247,44 +204,39 @@ def _infinite(p: Any, q: Any) -> Tensor:
     return getattr(p, name).new_full(shape, math.inf)
 
 
+def _bounds(p: Any, kind: Kind) -> list[Any]:
+    return [getattr(p, b) if isinstance(b, str) else b for b in _SINGLE[kind][:2]]
+
+
 def _by_means(kind_p: Kind, kind_q: Kind) -> Divergence | None:
     """The divergence of two classes, if the means are known that it needs."""
-    needed, cross = _CROSS[kind_q]
-    means = _MEANS[kind_p]
-    if any(name not in means for name in needed):
+    p_low, p_high, _, means = _SINGLE[kind_p]
+    q_low, q_high, cross, _ = _SINGLE[kind_q]
+    is_lower = p_low == -_INF != q_low or (p_low == 0 and q_low == "scale")
+    if is_lower or p_high == _INF != q_high:  # never all between the other bounds
+        return _infinite
+    code = cross.__code__
+    needed = code.co_varnames[2 : code.co_argcount]
+    if not means.keys() >= set(needed):
         return None
 
     def divergence(p: Any, q: Any) -> Any:
         found = -p.entropy() - cross(p, q, *[means[name] for name in needed])
-        (p_low, p_high), (q_low, q_high) = _BOUNDS[kind_p](p), _BOUNDS[kind_q](q)
+        (p_low, p_high), (q_low, q_high) = _bounds(p, kind_p), _bounds(q, kind_q)
         is_outside: Any = (p_low < q_low) | (p_high > q_high)
-        if isinstance(is_outside, bool):
-            return found
-        return fnp.where(is_outside, math.inf, found)
+        return found if isinstance(is_outside, bool) else fnp.where(is_outside, _INF, found)
 
     return divergence
 
 
-_UNBOUNDED = (Gumbel, Laplace, Normal)
-_POSITIVE = (Exponential, Gamma, Pareto)
-_WITHIN_ONE = (Beta, ContinuousBernoulli)
-
-
-def _is_wider(p: Kind, q: Kind) -> bool:
-    """Whether values of a class never lie all between the bounds of another one."""
-    if p in _UNBOUNDED:
-        return q not in _UNBOUNDED
-    if p in _POSITIVE:
-        return q in (*_WITHIN_ONE, Uniform) or (q is Pareto and p is not Pareto)
-    return q is Pareto and p in _WITHIN_ONE
-
-
-for _p in _MEANS:
-    for _q in _CROSS:
-        _pair = _infinite if _is_wider(_p, _q) else _by_means(_p, _q)
-        if _pair is not None:
-            _KL_REGISTRY[_p, _q] = _pair
-
+_KL_REGISTRY.update(
+    {
+        (p, q): divergence
+        for p in _SINGLE
+        for q in _SINGLE
+        if (divergence := _by_means(p, q)) is not None
+    }
+)
 
 # pairs of one class, and discrete ones -----------------------------------------------------------
 
@@ -297,11 +249,6 @@ def _normal(p: Any, q: Any) -> Tensor:
 def _laplace(p: Any, q: Any) -> Tensor:
     ratio, distance = p.scale / q.scale, (p.loc - q.loc).abs()
     return distance / q.scale + ratio * fnp.exp(-distance / p.scale) - fnp.log(ratio) - 1
-
-
-def _exponential(p: Any, q: Any) -> Tensor:
-    ratio = q.rate / p.rate
-    return ratio - 1 - fnp.log(ratio)
 
 
 def _gamma(p: Any, q: Any) -> Tensor:
@@ -318,10 +265,6 @@ def _dirichlet(a: Any, b: Any) -> Any:
     )
     slopes = sp.digamma(a) - sp.digamma(whole_a)[..., None]
     return gammas + fnp.sum((a - b) * slopes, axis=-1)
-
-
-def _both(p: Any) -> Any:
-    return fnp.stack([p.concentration1, p.concentration0], axis=-1)
 
 
 def _terms(weight: Any, difference: Any, other: Any) -> Any:
@@ -342,10 +285,6 @@ def _binomial(p: Any, q: Any) -> Tensor:
         )
     each = p.probs * (p.logits - q.logits) + fnp.log1p(-p.probs) - fnp.log1p(-q.probs)
     return fnp.where(p.total_count > q.total_count, math.inf, p.total_count * each)
-
-
-def _categorical(p: Any, q: Any) -> Tensor:
-    return _terms(p.probs, p.logits - q.logits, q.probs).sum(-1)
 
 
 def _continuous_bernoulli(p: Any, q: Any) -> Tensor:
@@ -389,25 +328,18 @@ def _exponential_family(p: Any, q: Any) -> Tensor:
 # normal vectors ----------------------------------------------------------------------------------
 
 
-def _squares(matrix: Any) -> Any:
-    return fnp.sum(matrix**2, axis=(-2, -1))
-
-
 def _parts(p: Any) -> list[Any]:
     """Matrices whose outer products make the covariance."""
-    if isinstance(p, MultivariateNormal):
-        return [p._unbroadcasted_scale_tril]
-    factor, diagonal = p._unbroadcasted
-    return [
-        factor,
-        fnp.sqrt(diagonal)[..., None] * np.eye(diagonal.shape[-1], dtype=diagonal.dtype),
-    ]
+    if isinstance(p, multivariate.MultivariateNormal):
+        return [p._factor]
+    unit = np.eye(p._diagonal.shape[-1], dtype=p._diagonal.dtype)
+    return [p._factor, fnp.sqrt(p._diagonal)[..., None] * unit]
 
 
 def _log_det(p: Any) -> Any:
-    if isinstance(p, MultivariateNormal):
-        return 2 * half_log_det(p._unbroadcasted_scale_tril)
-    return low_rank_log_det(*p._unbroadcasted)
+    if isinstance(p, multivariate.MultivariateNormal):
+        return 2 * multivariate.half_log_det(p._factor)
+    return multivariate.low_rank_log_det(p._factor, p._diagonal)
 
 
 def _normal_vectors(p: Any, q: Any) -> Tensor:
@@ -417,62 +349,47 @@ def _normal_vectors(p: Any, q: Any) -> Tensor:
             "KL-divergence between two (Low Rank) Multivariate Normals with different event shapes "
             "cannot be computed"
         )
-    difference = q.loc - p.loc
-    if isinstance(q, MultivariateNormal):
-        factor = q._unbroadcasted_scale_tril
-        trace = sum(_squares(solved(factor, part)) for part in _parts(p))
-        distance = mahalanobis(factor, difference)
+    difference, factor = q.loc - p.loc, q._factor
+    if isinstance(q, multivariate.MultivariateNormal):
+        trace = sum(fnp.sum(multivariate.solved(factor, x) ** 2, axis=(-2, -1)) for x in _parts(p))
+        distance = multivariate.mahalanobis(factor, difference)
     else:
-        factor, diagonal = _spread(q)
-        trace = sum(
-            fnp.sum(low_rank_mahalanobis(factor, diagonal, fnp.swapaxes(part, -1, -2)), axis=-1)
-            for part in _parts(p)
-        )
-        factor, diagonal = q._unbroadcasted
-        distance = low_rank_mahalanobis(factor, diagonal, difference)
+        wide = factor[..., None, :, :], q._diagonal[..., None, :]
+        columns = [
+            multivariate.low_rank_mahalanobis(*wide, fnp.swapaxes(x, -1, -2)) for x in _parts(p)
+        ]
+        trace = sum(fnp.sum(column, axis=-1) for column in columns)
+        distance = multivariate.low_rank_mahalanobis(factor, q._diagonal, difference)
     return 0.5 * (_log_det(q) - _log_det(p) + trace + distance - p.event_shape[0])
 
 
-def _spread(q: Any) -> tuple[Any, Any]:
-    """The matrices of low rank, with an axis for several vectors."""
-    factor, diagonal = q._unbroadcasted
-    return factor[..., None, :, :], diagonal[..., None, :]
-
-
-_KL_REGISTRY.update(
-    {
-        (Bernoulli, Bernoulli): _bernoulli,
-        (Bernoulli, Poisson): lambda p, q: -p.entropy() - (p.probs * fnp.log(q.rate) - q.rate),
-        (Beta, Beta): lambda p, q: _dirichlet(_both(p), _both(q)),
-        (Binomial, Binomial): _binomial,
-        (Categorical, Categorical): _categorical,
-        (Cauchy, Cauchy): lambda p, q: fnp.log(
-            ((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2) / (4 * p.scale * q.scale)
-        ),
-        (ContinuousBernoulli, ContinuousBernoulli): _continuous_bernoulli,
-        (Dirichlet, Dirichlet): lambda p, q: _dirichlet(p.concentration, q.concentration),
-        (Exponential, Exponential): _exponential,
-        (ExponentialFamily, ExponentialFamily): _exponential_family,
-        (Gamma, Gamma): _gamma,
-        (Geometric, Geometric): lambda p, q: (
-            -p.entropy() - fnp.log1p(-q.probs) / p.probs - q.logits
-        ),
-        (HalfNormal, HalfNormal): lambda p, q: _normal(p.base_dist, q.base_dist),
-        (Independent, Independent): _independent,
-        (Laplace, Laplace): _laplace,
-        (LowRankMultivariateNormal, LowRankMultivariateNormal): _normal_vectors,
-        (LowRankMultivariateNormal, MultivariateNormal): _normal_vectors,
-        (MultivariateNormal, LowRankMultivariateNormal): _normal_vectors,
-        (MultivariateNormal, MultivariateNormal): _normal_vectors,
-        (Normal, Normal): _normal,
-        (OneHotCategorical, OneHotCategorical): lambda p, q: _categorical(
-            p._categorical, q._categorical
-        ),
-        (Poisson, Bernoulli): _infinite,
-        (Poisson, Binomial): _infinite,
-        (Poisson, Poisson): lambda p, q: (
-            p.rate * (fnp.log(p.rate) - fnp.log(q.rate)) - (p.rate - q.rate)
-        ),
-        (TransformedDistribution, TransformedDistribution): _transformed,
-    }
+_SAME: dict[Kind, Divergence] = {
+    discrete.Bernoulli: _bernoulli,
+    continuous.Beta: lambda p, q: _dirichlet(_both(p), _both(q)),
+    discrete.Binomial: _binomial,
+    discrete.Categorical: lambda p, q: _terms(p.probs, p.logits - q.logits, q.probs).sum(-1),
+    continuous.Cauchy: lambda p, q: fnp.log(
+        ((p.scale + q.scale) ** 2 + (p.loc - q.loc) ** 2) / (4 * p.scale * q.scale)
+    ),
+    discrete.ContinuousBernoulli: _continuous_bernoulli,
+    multivariate.Dirichlet: lambda p, q: _dirichlet(p.concentration, q.concentration),
+    continuous.Exponential: lambda p, q: q.rate / p.rate - 1 - fnp.log(q.rate / p.rate),
+    ExponentialFamily: _exponential_family,
+    continuous.Gamma: _gamma,
+    discrete.Geometric: lambda p, q: -p.entropy() - fnp.log1p(-q.probs) / p.probs - q.logits,
+    transformed.HalfNormal: lambda p, q: _normal(p.base_dist, q.base_dist),
+    composed.Independent: _independent,
+    continuous.Laplace: _laplace,
+    continuous.Normal: _normal,
+    discrete.OneHotCategorical: lambda p, q: kl_divergence(p._categorical, q._categorical),
+    discrete.Poisson: lambda p, q: p.rate * (fnp.log(p.rate) - fnp.log(q.rate)) - (p.rate - q.rate),
+    composed.TransformedDistribution: _transformed,
+}
+_KL_REGISTRY.update({(kind, kind): divergence for kind, divergence in _SAME.items()})
+_VECTORS = (multivariate.LowRankMultivariateNormal, multivariate.MultivariateNormal)
+_KL_REGISTRY.update(dict.fromkeys(itertools.product(_VECTORS, _VECTORS), _normal_vectors))
+_KL_REGISTRY[discrete.Poisson, discrete.Bernoulli] = _infinite
+_KL_REGISTRY[discrete.Poisson, discrete.Binomial] = _infinite
+_KL_REGISTRY[discrete.Bernoulli, discrete.Poisson] = lambda p, q: (
+    -p.entropy() - (p.probs * fnp.log(q.rate) - q.rate)
 )
