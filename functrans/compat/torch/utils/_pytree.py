@@ -13,6 +13,7 @@ Layer: ``compat``. Reference: PyTorch's source of this module, for the rules and
 from __future__ import annotations
 
 import functools
+import operator
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,48 +24,14 @@ from functrans import pytrees
 from functrans.autograd.sizes import Size
 
 __all__ = [
-    "SUPPORTED_NODES",
-    "Context",
-    "FlattenFn",
-    "GetAttrKey",
-    "KeyEntry",
-    "KeyPath",
-    "LeafSpec",
-    "MappingKey",
-    "NodeDef",
-    "PyTree",
-    "PyTreeSpec",
-    "SequenceKey",
-    "TreeSpec",
-    "UnflattenFn",
-    "arg_tree_leaves",
-    "is_namedtuple",
-    "is_namedtuple_class",
-    "is_namedtuple_instance",
-    "is_structseq",
-    "is_structseq_class",
-    "is_structseq_instance",
-    "key_get",
-    "keystr",
-    "register_pytree_node",
-    "tree_all",
-    "tree_all_only",
-    "tree_any",
-    "tree_any_only",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_is_leaf",
-    "tree_iter",
-    "tree_leaves",
-    "tree_leaves_with_path",
-    "tree_map",
-    "tree_map_",
-    "tree_map_only",
-    "tree_map_only_",
-    "tree_map_with_path",
-    "tree_structure",
-    "tree_unflatten",
-    "treespec_pprint",
+    "SUPPORTED_NODES", "Context", "FlattenFn", "GetAttrKey", "KeyEntry", "KeyPath", "LeafSpec",
+    "MappingKey", "NodeDef", "PyTree", "PyTreeSpec", "SequenceKey", "TreeSpec", "UnflattenFn",
+    "arg_tree_leaves", "is_namedtuple", "is_namedtuple_class", "is_namedtuple_instance",
+    "is_structseq", "is_structseq_class", "is_structseq_instance", "key_get", "keystr",
+    "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
+    "tree_flatten", "tree_flatten_with_path", "tree_is_leaf", "tree_iter", "tree_leaves",
+    "tree_leaves_with_path", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_",
+    "tree_map_with_path", "tree_structure", "tree_unflatten", "treespec_pprint",
 ]  # fmt: skip
 
 PyTree: TypeAlias = Any
@@ -77,46 +44,41 @@ Chosen = type | tuple[type, ...] | UnionType | Callable[[Any], bool]
 # key paths ---------------------------------------------------------------------------------------
 
 
+class _Key:
+    """A step of a key path: how Python writes it, and what lies there."""
+
+    _format = "[{!r}]"
+    _get: Callable[[Any, Any], object] = operator.getitem
+
+    def __str__(self) -> str:
+        return self._format.format(*vars(self).values())
+
+    def get(self, container: Any) -> object:
+        """What lies at the step in a container."""
+        return type(self)._get(container, *vars(self).values())
+
+
 @dataclass(frozen=True)
-class SequenceKey:
+class SequenceKey(_Key):
     """A step to an item of a sequence."""
 
     idx: int
 
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-    def get(self, sequence: Sequence[object]) -> object:
-        """The item."""
-        return sequence[self.idx]
-
 
 @dataclass(frozen=True)
-class MappingKey:
+class MappingKey(_Key):
     """A step to a value of a dict."""
 
     key: object
 
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-    def get(self, mapping: dict[object, object]) -> object:
-        """The value."""
-        return mapping[self.key]
-
 
 @dataclass(frozen=True)
-class GetAttrKey:
+class GetAttrKey(_Key):
     """A step to an attribute."""
 
     name: str
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-    def get(self, obj: object) -> object:
-        """The attribute."""
-        return getattr(obj, self.name)
+    _format = ".{}"
+    _get = getattr
 
 
 KeyEntry: TypeAlias = Any
@@ -154,16 +116,6 @@ def is_namedtuple_class(cls: type) -> bool:
     )
 
 
-def is_namedtuple_instance(obj: object) -> bool:
-    """Whether an object is a namedtuple."""
-    return is_namedtuple_class(type(obj))
-
-
-def is_namedtuple(obj: object) -> bool:
-    """Whether an object is a namedtuple, or a class of them."""
-    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
-
-
 def is_structseq_class(cls: type) -> bool:
     """Whether a class is of tuples with names that C code makes, as ``time.struct_time``."""
     return (
@@ -176,14 +128,24 @@ def is_structseq_class(cls: type) -> bool:
     )
 
 
-def is_structseq_instance(obj: object) -> bool:
-    """Whether an object is such a tuple."""
-    return is_structseq_class(type(obj))
+def _checks(is_class: Callable[[type], bool], what: str) -> list[Callable[[Any], bool]]:
+    """Whether an object is of such a class; whether it is, or is such a class itself."""
+
+    def of_object(obj: object) -> bool:
+        return is_class(type(obj))
+
+    def of_either(obj: object) -> bool:
+        return is_class(obj if isinstance(obj, type) else type(obj))
+
+    of_object.__doc__ = f"Whether an object is a {what}."
+    of_either.__doc__ = f"Whether an object is a {what}, or a class of them."
+    of_either.__name__ = of_either.__qualname__ = is_class.__name__.removesuffix("_class")
+    of_object.__name__ = of_object.__qualname__ = f"{of_either.__name__}_instance"
+    return [of_object, of_either]
 
 
-def is_structseq(obj: object) -> bool:
-    """Whether an object is such a tuple, or a class of them."""
-    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+is_namedtuple_instance, is_namedtuple = _checks(is_namedtuple_class, "namedtuple")
+is_structseq_instance, is_structseq = _checks(is_structseq_class, "tuple with names of C code")
 
 
 class NodeDef(NamedTuple):
@@ -204,6 +166,10 @@ def _names(x: dict[object, object]) -> list[KeyEntry]:
     return [MappingKey(key) for key in x]
 
 
+def _items(x: dict[object, object]) -> tuple[list[object], Context]:
+    return list(x.values()), list(x)
+
+
 def _filled(children: Iterable[Any], context: Context) -> dict[Any, Any]:
     return dict(zip(context, children, strict=True))
 
@@ -215,13 +181,8 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
         (list, lambda x: (x, None), lambda c, _: list(c), _places),
         (Size, lambda x: (list(x), None), lambda c, _: Size(c), _places),
         (deque, lambda x: (list(x), x.maxlen), lambda c, n: deque(c, maxlen=n), _places),
-        (dict, lambda x: (list(x.values()), list(x)), _filled, _names),
-        (
-            OrderedDict,
-            lambda x: (list(x.values()), list(x)),
-            lambda c, keys: OrderedDict(_filled(c, keys)),
-            _names,
-        ),
+        (dict, _items, _filled, _names),
+        (OrderedDict, _items, lambda c, keys: OrderedDict(_filled(c, keys)), _names),
         (
             defaultdict,
             lambda x: (list(x.values()), [x.default_factory, list(x)]),
@@ -326,14 +287,12 @@ class TreeSpec:
     num_children: int = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        counts = {
-            "num_nodes": 1 + sum(spec.num_nodes for spec in self.children_specs),
-            "num_leaves": sum(spec.num_leaves for spec in self.children_specs)
-            + (self.type is None),
-            "num_children": len(self.children_specs),
-        }
-        for name, count in counts.items():
-            object.__setattr__(self, name, count)
+        specs = self.children_specs
+        vars(self).update(
+            num_nodes=1 + sum(spec.num_nodes for spec in specs),
+            num_leaves=sum(spec.num_leaves for spec in specs) + (self.type is None),
+            num_children=len(specs),
+        )
 
     def __hash__(self) -> int:
         context = self.context
@@ -678,18 +637,13 @@ def _broadcast_to_and_flatten(
     Returns:
       ``None`` if it is no prefix.
     """
-    if tree_is_leaf(tree, is_leaf) or treespec.is_leaf():
-        return [tree] * treespec.num_leaves if tree_is_leaf(tree, is_leaf) else None
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
     kind = _node_type(tree)
     children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
-    if kind is not treespec.type or context != treespec.context:
+    own = (kind, context, len(children))
+    if treespec.is_leaf() or own != (treespec.type, treespec.context, treespec.num_children):
         return None
-    if len(children) != treespec.num_children:
-        return None
-    found: list[Any] = []
-    for child, spec in zip(children, treespec.children_specs, strict=True):
-        part = _broadcast_to_and_flatten(child, spec, is_leaf)
-        if part is None:
-            return None
-        found += part
-    return found
+    pairs = zip(children, treespec.children_specs, strict=True)
+    parts = [_broadcast_to_and_flatten(child, spec, is_leaf) for child, spec in pairs]
+    return None if None in parts else [leaf for part in parts for leaf in part or ()]
