@@ -28,6 +28,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+def of_base(name: str) -> Any:
+    """An attribute that is that of ``base_dist``."""
+    return property(lambda self: getattr(self.base_dist, name))
+
+
 class Independent(Distribution):
     """A distribution of which some axes of ``batch_shape`` belong to one value.
 
@@ -66,13 +71,11 @@ class Independent(Distribution):
         event = shape[cut:] + base_distribution.event_shape
         super().__init__(shape[:cut], event, validate_args)
 
-    has_rsample = property(lambda self: self.base_dist.has_rsample)
+    has_rsample = of_base("has_rsample")
     has_enumerate_support = property(
         lambda self: not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support
     )
-    mean = property(lambda self: self.base_dist.mean)
-    mode = property(lambda self: self.base_dist.mode)
-    variance = property(lambda self: self.base_dist.variance)
+    mean, mode, variance = map(of_base, ("mean", "mode", "variance"))
 
     @constraints.dependent_property
     def support(self) -> Any:
@@ -173,7 +176,7 @@ class TransformedDistribution(Distribution):
         cut = len(result) - max(after, base_dim + after - before)
         Distribution.__init__(self, result[:cut], result[cut:], validate_args)
 
-    has_rsample = property(lambda self: self.base_dist.has_rsample)
+    has_rsample = of_base("has_rsample")
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:

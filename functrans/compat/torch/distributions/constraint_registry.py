@@ -5,6 +5,7 @@ Layer: ``compat``. Reference: PyTorch's documentation of ``torch.distributions``
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -82,52 +83,28 @@ def _to_interval(constraint: Any) -> Transform:
     )
 
 
-def _made(kind: type[Transform]) -> Factory:
-    return lambda constraint: kind()
-
-
-_BOTH: dict[Any, Factory] = {
-    constraints.real: lambda c: transforms.identity_transform,
-    constraints.greater_than: lambda c: _from_bound(c.lower_bound, 1),
-    constraints.greater_than_eq: lambda c: _from_bound(c.lower_bound, 1),
-    constraints.less_than: lambda c: _from_bound(c.upper_bound, -1),
-    constraints.interval: _to_interval,
-    constraints.half_open_interval: _to_interval,
-    constraints.corr_cholesky: lambda c: transforms.CorrCholeskyTransform(),
+_BOTH: dict[Any, Callable[..., Transform]] = {
+    constraints.real: lambda c, of: transforms.identity_transform,
+    constraints.greater_than: lambda c, of: _from_bound(c.lower_bound, 1),
+    constraints.greater_than_eq: lambda c, of: _from_bound(c.lower_bound, 1),
+    constraints.less_than: lambda c, of: _from_bound(c.upper_bound, -1),
+    constraints.interval: lambda c, of: _to_interval(c),
+    constraints.half_open_interval: lambda c, of: _to_interval(c),
+    constraints.corr_cholesky: lambda c, of: transforms.CorrCholeskyTransform(),
+    constraints.independent: lambda c, of: transforms.IndependentTransform(
+        of(c.base_constraint), c.reinterpreted_batch_ndims
+    ),
+    constraints.cat: lambda c, of: transforms.CatTransform(list(map(of, c.cseq)), c.dim, c.lengths),
+    constraints.stack: lambda c, of: transforms.StackTransform(list(map(of, c.cseq)), c.dim),
 }
-"""Those that are the same in both tables."""
+"""Those that are the same in both tables, of which the parts are looked up in one."""
 
-for _constraint, _factory in _BOTH.items():
-    for _registry in (biject_to, transform_to):
-        _registry.register(_constraint, _factory)
+for _registry in (biject_to, transform_to):
+    for _constraint, _factory in _BOTH.items():
+        _registry.register(_constraint, functools.partial(_factory, of=_registry))
 
 biject_to.register(constraints.simplex, lambda c: transforms.StickBreakingTransform())
-for _constraint, _kind in (
-    (constraints.simplex, transforms.SoftmaxTransform),
-    (constraints.lower_cholesky, transforms.LowerCholeskyTransform),
-    (constraints.positive_definite, transforms.PositiveDefiniteTransform),
-    (constraints.positive_semidefinite, transforms.PositiveDefiniteTransform),
-):
-    transform_to.register(_constraint, _made(_kind))
-
-
-def _register_parts(registry: ConstraintRegistry) -> None:
-    """Constraints that are made of others."""
-
-    def parts(c: Any) -> list[Transform]:
-        return [registry(part) for part in c.cseq]
-
-    registry.register(
-        constraints.independent,
-        lambda c: transforms.IndependentTransform(
-            registry(c.base_constraint), c.reinterpreted_batch_ndims
-        ),
-    )
-    registry.register(
-        constraints.cat, lambda c: transforms.CatTransform(parts(c), c.dim, c.lengths)
-    )
-    registry.register(constraints.stack, lambda c: transforms.StackTransform(parts(c), c.dim))
-
-
-_register_parts(biject_to)
-_register_parts(transform_to)
+transform_to.register(constraints.simplex, lambda c: transforms.SoftmaxTransform())
+transform_to.register(constraints.lower_cholesky, lambda c: transforms.LowerCholeskyTransform())
+for _constraint in (constraints.positive_definite, constraints.positive_semidefinite):
+    transform_to.register(_constraint, lambda c: transforms.PositiveDefiniteTransform())

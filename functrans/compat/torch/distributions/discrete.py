@@ -326,6 +326,7 @@ class ContinuousBernoulli(
         x <= 0, 0.0, fnp.where(x >= 1, 1.0, _inner_cdf(probs, _low, _high, x))
     ),
     icdf=lambda x, probs, _low, _high: _inner_icdf(probs, _low, _high, x),
+    rsample=lambda shape, icdf, probs: icdf(uniform(shape, probs)),
     mean=_continuous_mean,
     variance=_continuous_variance,
     entropy=_continuous_entropy,
@@ -343,7 +344,6 @@ class ContinuousBernoulli(
       tensor(0.5)
     """
 
-    has_rsample = True
     lims: tuple[float, float]
     _low = property(lambda self: self.lims[0])
     _high = property(lambda self: self.lims[1])
@@ -360,10 +360,6 @@ class ContinuousBernoulli(
     def probs(self) -> Tensor:
         """Probabilities."""
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
-        """Random values that are differentiable in the parameters."""
-        return self.icdf(uniform(self._extended_shape(sample_shape), self.probs))
 
 
 def _draw_relaxed(shape: Shape, probs: Tensor, temperature: Any) -> Tensor:
@@ -408,18 +404,25 @@ def _draw_choice(shape: Shape, probs: Tensor) -> Tensor:
 _CHOICE = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
 
+def _choice_entropy(logits: Array, probs: Array) -> Array:
+    return -fnp.sum(fnp.maximum(logits, float(np.finfo(logits.dtype).min)) * probs, axis=-1)
+
+
 class Categorical(
     ByLogits,
     ExponentialFamily,
     parameters=_CHOICE,
     defaults=_EITHER,
+    support=constraints.dependent_property(
+        lambda self: constraints.integer_interval(0, self._num_events - 1),
+        is_discrete=True,
+        event_dim=0,
+    ),
     shapes=lambda self, shape: (shape[:-1], EMPTY),
     sample=_draw_choice,
     mean=lambda probs: fnp.full(probs.shape[:-1], np.nan, probs.dtype),
     variance=lambda probs: fnp.full(probs.shape[:-1], np.nan, probs.dtype),
-    entropy=lambda logits, probs: (
-        -fnp.sum(fnp.maximum(logits, float(np.finfo(logits.dtype).min)) * probs, axis=-1)
-    ),
+    entropy=_choice_entropy,
 ):
     """One of several places, with the probabilities along the last axis.
 
@@ -443,11 +446,6 @@ class Categorical(
         if name == "probs":
             return {name: whole / whole.sum(-1, True)}
         return {name: whole - whole.logsumexp(-1, True)}
-
-    @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> Any:
-        """The places."""
-        return constraints.integer_interval(0, self._num_events - 1)
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -516,6 +514,7 @@ class OneHotCategorical(
     support=constraints.one_hot,
     mean="probs",
     variance=lambda probs: probs * (1 - probs),
+    entropy=_choice_entropy,
 ):
     """One of several places, as a vector with a 1 there.
 
@@ -538,10 +537,6 @@ class OneHotCategorical(
         if self._validate_args:
             self._validate_sample(value)
         return self._categorical.log_prob(value.argmax(-1))
-
-    def entropy(self) -> Tensor:
-        """Shannon's entropy, in nats."""
-        return self._categorical.entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """The rows of the unit matrix, along a new first axis."""
@@ -574,12 +569,24 @@ def _multinomial_log_prob(x: Array, logits: Array) -> Array:
     return counts + fnp.sum(powers, axis=-1)
 
 
+def _draw_counts(shape: Shape, probs: Tensor, total_count: int) -> Tensor:
+    def draw(rng: np.random.Generator, size: Any, p: np.ndarray) -> Any:
+        p = p.astype(np.float64)
+        return rng.multinomial(total_count, p / p.sum(-1, keepdims=True), size[:-1])
+
+    return numbers(draw, shape, probs.dtype, probs)
+
+
 class Multinomial(
     _Choices,
     parameters=_CHOICE,
     arguments="total_count probs logits",
     defaults={"total_count": 1, **_EITHER},
+    support=constraints.dependent_property(
+        lambda self: constraints.multinomial(self.total_count), is_discrete=True, event_dim=1
+    ),
     log_prob=_multinomial_log_prob,
+    sample=_draw_counts,
     mean=lambda probs, total_count: probs * total_count,
     variance=lambda probs, total_count: total_count * probs * (1 - probs),
 ):
@@ -597,22 +604,6 @@ class Multinomial(
         if not isinstance(values["total_count"], int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         super()._build(values)
-
-    @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self) -> Any:
-        """Counts whose sum is at most the number of trials."""
-        return constraints.multinomial(self.total_count)
-
-    def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
-        """Random values."""
-
-        def draw(rng: np.random.Generator, size: Any, p: np.ndarray) -> Any:
-            p = p.astype(np.float64)
-            p = p / p.sum(-1, keepdims=True)
-            return rng.multinomial(self.total_count, p, size[:-1])
-
-        shape = self._extended_shape(sample_shape)
-        return numbers(draw, shape, self._param.dtype, self.probs)
 
     def entropy(self) -> Tensor:
         """By the entropy of one trial and the mean logarithms of the factorials."""

@@ -270,15 +270,10 @@ class ExponentialFamily(Distribution):
     ``_mean_carrier_measure``, or its own ``entropy``.
     """
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        raise NotImplementedError
+    _natural_params: Any = property(_absent)
+    _mean_carrier_measure: Any = property(_absent)
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
-        raise NotImplementedError
-
-    @property
-    def _mean_carrier_measure(self) -> Any:
         raise NotImplementedError
 
     def entropy(self) -> Tensor:

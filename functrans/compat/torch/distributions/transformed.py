@@ -18,7 +18,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions import constraints, transforms
-from functrans.compat.torch.distributions.composed import TransformedDistribution
+from functrans.compat.torch.distributions.composed import TransformedDistribution, of_base
 from functrans.compat.torch.distributions.continuous import (
     Cauchy,
     Exponential,
@@ -368,9 +368,7 @@ class _Relaxed(TransformedDistribution, Family):
         kind, transform = self._of
         TransformedDistribution.__init__(self, kind(**values), transform(), values["validate_args"])
 
-    temperature = property(lambda self: self.base_dist.temperature)
-    probs = property(lambda self: self.base_dist.probs)
-    logits = property(lambda self: self.base_dist.logits)
+    temperature, probs, logits = map(of_base, ("temperature", "probs", "logits"))
 
 
 class RelaxedBernoulli(

@@ -249,10 +249,12 @@ def _logit(y: Tensor) -> Tensor:
     return y.log() - (-y).log1p()
 
 
+class _Increasing(Transform, domain=constraints.real, sign=1):
+    """A function of all numbers that increases."""
+
+
 class ExpTransform(
-    Transform,
-    domain=constraints.real,
-    sign=1,
+    _Increasing,
     codomain=constraints.positive,
     call=lambda x: x.exp(),
     inverse=lambda y: y.log(),
@@ -262,9 +264,7 @@ class ExpTransform(
 
 
 class SigmoidTransform(
-    Transform,
-    domain=constraints.real,
-    sign=1,
+    _Increasing,
     codomain=constraints.unit_interval,
     call=lambda x: x.sigmoid().clamp(*_limits(x)),
     inverse=_logit,
@@ -274,9 +274,7 @@ class SigmoidTransform(
 
 
 class SoftplusTransform(
-    Transform,
-    domain=constraints.real,
-    sign=1,
+    _Increasing,
     codomain=constraints.positive,
     call=_softplus,
     inverse=lambda y: (-y).expm1().neg().log() + y,
@@ -286,9 +284,7 @@ class SoftplusTransform(
 
 
 class TanhTransform(
-    Transform,
-    domain=constraints.real,
-    sign=1,
+    _Increasing,
     codomain=constraints.interval(-1.0, 1.0),
     call=lambda x: x.tanh(),
     inverse=lambda y: y.atanh(),
@@ -697,6 +693,8 @@ class _Parts(
     """A transform for each part along an axis."""
 
     _joined: Any
+    _set: Any
+    _split: Any
     length: Any
 
     def __init__(self, tseq: Sequence[Transform], dim: int, cache_size: int) -> None:
@@ -706,14 +704,8 @@ class _Parts(
         self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
         self.dim = dim
 
-    def _sets(self, which: str) -> Constraint:
+    def _sets(self, which: str) -> Any:
         return self._set([getattr(t, which) for t in self.transforms])
-
-    def _set(self, sets: list[Constraint]) -> Constraint:
-        raise NotImplementedError
-
-    def _split(self, x: Any) -> Any:
-        raise NotImplementedError
 
     def _each(self, functions: Sequence[Any], *values: Any) -> list[Any]:
         """Functions of the parts of values."""
@@ -727,7 +719,26 @@ class _Parts(
         return [f(*row) for f, *row in zip(functions, *parts, strict=True)]
 
 
-class CatTransform(_Parts, settings="transforms dim lengths"):
+def _cat_slope(self: Any, x: Tensor, y: Tensor) -> Any:
+    """Those of the parts, or their sum where the axis is one of an event."""
+    whole, parts = self.event_dim, self.transforms
+    slopes = self._each([t.log_abs_det_jacobian for t in parts], x, y)
+    pairs = zip(slopes, parts, strict=True)
+    slopes = [sum_rightmost(slope, whole - t.event_dim) for slope, t in pairs]
+    dim = (self.dim - len(x.shape) if self.dim >= 0 else self.dim) + whole
+    return fnp.concatenate(slopes, axis=dim) if dim < 0 else sum(slopes)
+
+
+class CatTransform(
+    _Parts,
+    log_slope=_cat_slope,
+    settings="transforms dim lengths",
+    event_dim=property(lambda self: max(t.event_dim for t in self.transforms)),
+    length=property(lambda self: sum(self.lengths)),
+    _joined=fnp.concatenate,
+    _set=lambda self, sets: constraints.cat(sets, self.dim, self.lengths),
+    _split=lambda self, x: x.split(self.lengths, self.dim),
+):
     """A transform for each of several parts of an axis."""
 
     def __init__(
@@ -744,45 +755,19 @@ class CatTransform(_Parts, settings="transforms dim lengths"):
                 f"lengths ({len(self.lengths)}) must match transforms ({len(self.transforms)})"
             )
 
-    event_dim = property(lambda self: max(t.event_dim for t in self.transforms))
-    length = property(lambda self: sum(self.lengths))
-    _joined = staticmethod(fnp.concatenate)
 
-    def _set(self, sets: list[Constraint]) -> Constraint:
-        return constraints.cat(sets, self.dim, self.lengths)
-
-    def _split(self, x: Any) -> Any:
-        return x.split(self.lengths, self.dim)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Those of the parts, or their sum where the axis is one of an event."""
-        whole, parts = self.event_dim, self.transforms
-        slopes = [
-            sum_rightmost(slope, whole - t.event_dim)
-            for t, slope in zip(
-                parts, self._each([t.log_abs_det_jacobian for t in parts], x, y), strict=True
-            )
-        ]
-        dim = (self.dim - len(x.shape) if self.dim >= 0 else self.dim) + whole
-        return fnp.concatenate(slopes, axis=dim) if dim < 0 else sum(slopes)
-
-
-class StackTransform(_Parts, settings="transforms dim"):
+class StackTransform(
+    _Parts,
+    settings="transforms dim",
+    length=property(lambda self: len(self.transforms)),
+    _joined=fnp.stack,
+    _set=lambda self, sets: constraints.stack(sets, self.dim),
+    _split=lambda self, x: x.unbind(self.dim),
+    log_slope=lambda self, x, y: self._joined(
+        self._each([t.log_abs_det_jacobian for t in self.transforms], x, y), axis=self.dim
+    ),
+):
     """A transform for each element of an axis."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(tseq, dim, cache_size)
-
-    length = property(lambda self: len(self.transforms))
-    _joined = staticmethod(fnp.stack)
-
-    def _set(self, sets: list[Constraint]) -> Constraint:
-        return constraints.stack(sets, self.dim)
-
-    def _split(self, x: Any) -> Any:
-        return x.unbind(self.dim)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Those of the elements."""
-        slopes = self._each([t.log_abs_det_jacobian for t in self.transforms], x, y)
-        return fnp.stack(slopes, axis=self.dim)
