@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 import math
 import pickle
@@ -729,6 +730,37 @@ def test_a_subclass_with_its_own_constructor_must_expand_itself():
 
     with pytest.raises(NotImplementedError, match=r"must also define a custom \.expand"):
         Unit(_t(0.0)).expand((3,))
+
+    class Rounded(dist.LogNormal):
+        def __init__(self, loc):
+            super().__init__(loc, 1.0)
+
+    with pytest.raises(NotImplementedError, match=r"must also define a custom \.expand"):
+        Rounded(_t(0.0)).expand((3,))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("StudentT", "(df, loc=0.0, scale=1.0, validate_args=None)"),
+        ("Binomial", "(total_count=1, probs=None, logits=None, validate_args=None)"),
+        ("RelaxedBernoulli", "(temperature, probs=None, logits=None, validate_args=None)"),
+        ("OneHotCategorical", "(probs=None, logits=None, validate_args=None)"),
+        ("LKJCholesky", "(dim, concentration=1.0, validate_args=None)"),
+        ("Weibull", "(scale, concentration, validate_args=None)"),
+        ("Wishart", "(df, covariance_matrix=None, precision_matrix=None, scale_tril=None, "
+         "validate_args=None)"),
+    ],
+)  # fmt: skip
+def test_constructors_say_their_arguments(name, expected):
+    kind = getattr(dist, name)
+    assert str(inspect.signature(kind)) == expected
+    with pytest.raises(TypeError, match=r"takes the arguments .* and validate_args, got 0 by pos"):
+        kind(other=1.0)
+    inherited = type("Inherited", (kind,), {})
+    assert str(inspect.signature(inherited)) == expected
+    own = type("Own", (kind,), {"__init__": lambda self, a: None})
+    assert str(inspect.signature(own)) == "(a)"
 
 
 @pytest.mark.parametrize("name", ["Gamma", "Beta", "Poisson", "StudentT", "Binomial", "VonMises"])

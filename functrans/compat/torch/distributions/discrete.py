@@ -11,7 +11,7 @@ concrete distribution (ICLR 2017).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -97,9 +97,6 @@ class ByLogits(Family, parameters=_PROBABILITY, defaults=_EITHER):
     def _set(self, parameters: dict[str, Tensor], validate_args: bool | None) -> None:
         self._param = parameters["probs" if "probs" in parameters else "logits"]
         super()._set(parameters, validate_args)
-
-    def _given(self) -> Sequence[str]:
-        return [name for name in self._parameter_names if name in vars(self)]
 
     @lazy_property
     def logits(self) -> Tensor:

@@ -84,6 +84,11 @@ class Distribution:
         if self._validate_args:
             self._check_parameters()
 
+    def _is_given(self, name: str) -> bool:
+        """Whether a parameter does not just follow from others."""
+        found = getattr(type(self), name, None)
+        return name in vars(self) or not isinstance(found, lazy_property)
+
     def _check_parameters(self) -> None:
         try:
             sets = self.arg_constraints
@@ -98,8 +103,8 @@ class Distribution:
         for name, constraint in sets.items():
             if constraints.is_dependent(constraint):
                 continue
-            if name not in vars(self) and isinstance(getattr(type(self), name), lazy_property):
-                continue  # it follows from what was given
+            if not self._is_given(name):
+                continue
             value = getattr(self, name)
             if not _holds(constraint, value):
                 raise ValueError(
@@ -354,6 +359,7 @@ class Family(Distribution):
     _known: frozenset[str] = frozenset()
     _parameter_names: tuple[str, ...] = ()
     _settings: tuple[str, ...] = ()
+    _kept: tuple[str, ...] = ()
     _defaults: Mapping[str, Any] = {}
     alpha: Tensor
     concentration: Tensor
@@ -380,7 +386,7 @@ class Family(Distribution):
             names = arguments.split() or parameters
             cls._names = (*names, "validate_args")
             cls._known = frozenset(cls._names)
-            cls._parameter_names = tuple(parameters)
+            cls._parameter_names = tuple(name for name in names if name in parameters)
             cls._settings = tuple(name for name in names if name not in parameters)
             cls._defaults = {**defaults, "validate_args": None}
             cls.arg_constraints = _sets(parameters)
@@ -425,16 +431,13 @@ class Family(Distribution):
         shape = next(iter(parameters.values())).shape
         Distribution.__init__(self, *self._shapes(shape), validate_args)
 
-    def _given(self) -> Sequence[str]:
-        """Names of the parameters that are kept."""
-        return self._parameter_names
-
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
         new = self._get_checked_instance(_constructed(self), _instance)
-        for name in self._settings:
+        for name in (*self._settings, *self._kept):
             setattr(new, name, getattr(self, name))
-        parameters = {name: getattr(self, name) for name in self._given()}
+        given = filter(self._is_given, self._parameter_names)
+        parameters = {name: getattr(self, name) for name in given}
         new._set(self._widened(batch_shape, parameters), False)
         new._validate_args = self._validate_args
         return new

@@ -165,6 +165,9 @@ _DEFINITE = {
 }
 
 
+_FORMS = dict.fromkeys(_MATRICES)
+
+
 def _of_factor(name: str) -> Any:
     """The property of a matrix that was not given."""
 
@@ -184,13 +187,15 @@ class _ByMatrix(Family):
     """
 
     _unbroadcasted_scale_tril: Any
+    _kept = ("_unbroadcasted_scale_tril",)
+    _wrong_count: type[Exception] = ValueError
     _factor = property(lambda self: self._unbroadcasted_scale_tril)
     scale_tril, covariance_matrix, precision_matrix = map(_of_factor, _MATRICES)
 
-    def _build(self, values: dict[str, Any], error: type[Exception] = ValueError) -> None:
+    def _build(self, values: dict[str, Any]) -> None:
         given = [name for name in _MATRICES if values[name] is not None]
         if len(given) != 1:
-            raise error(
+            raise self._wrong_count(
                 "Exactly one of covariance_matrix or precision_matrix or scale_tril may be "
                 "specified."
             )
@@ -214,20 +219,6 @@ class _ByMatrix(Family):
         """Keep the other parameter; returns ``batch_shape`` and ``event_shape``."""
         raise NotImplementedError
 
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        given = {name: getattr(self, name) for name in self._names if name in vars(self)}
-        factor = self._unbroadcasted_scale_tril
-        return self._expanded(
-            batch_shape,
-            _instance,
-            _unbroadcasted_scale_tril=factor,
-            **self._widened(batch_shape, given),
-        )
-
-
-_FORMS = dict.fromkeys(_MATRICES)
-
 
 def _normal_log_prob(x: Array, loc: Array, _factor: Array) -> Array:
     norm = 0.5 * loc.shape[-1] * _LOG_2PI + half_log_det(_factor)
@@ -243,6 +234,7 @@ class MultivariateNormal(
     _ByMatrix,
     parameters={"loc": constraints.real_vector, **_DEFINITE},
     defaults=_FORMS,
+    shapes=lambda self, shape: (shape[:-1], shape[-1:]),
     support=constraints.real_vector,
     log_prob=_normal_log_prob,
     rsample=lambda shape, loc, _factor: loc + _times(_factor, normal(shape, loc)),
@@ -269,7 +261,7 @@ class MultivariateNormal(
       tensor([2., 2.])
     """
 
-    def _build(self, values: dict[str, Any], error: type[Exception] = ValueError) -> None:
+    def _build(self, values: dict[str, Any]) -> None:
         if not values["loc"].shape:
             raise ValueError("loc must be at least one-dimensional.")
         super()._build(values)
@@ -339,6 +331,7 @@ class LowRankMultivariateNormal(
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
     },
+    shapes=lambda self, shape: (shape[:-1], shape[-1:]),
     support=constraints.real_vector,
     log_prob=_low_rank_log_prob,
     rsample=_draw_low_rank,
@@ -371,6 +364,7 @@ class LowRankMultivariateNormal(
     cov_factor: Tensor
     cov_diag: Tensor
     _unbroadcasted: tuple[Any, Any]
+    _kept = ("_unbroadcasted",)
     _factor = property(lambda self: self._unbroadcasted[0])
     _diagonal = property(lambda self: self._unbroadcasted[1])
     scale_tril = property(lambda self: self._of(_low_rank_factor))
@@ -402,12 +396,6 @@ class LowRankMultivariateNormal(
         self.loc, self.cov_diag = loc.expand(*batch, -1), diagonal.expand(*batch, -1)
         self.cov_factor = factor.expand(*batch, -1, -1)
         Distribution.__init__(self, batch, event, values["validate_args"])
-
-    def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
-        """The same with a larger ``batch_shape``."""
-        own = {name: getattr(self, name) for name in self._parameter_names}
-        wide = self._widened(batch_shape, own)
-        return self._expanded(batch_shape, _instance, _unbroadcasted=self._unbroadcasted, **wide)
 
     def _of(self, formula: Callable[..., Any]) -> Tensor:
         found: Any = composite("LowRank", formula, *self._unbroadcasted)
@@ -471,6 +459,7 @@ class Wishart(
     },
     arguments="df covariance_matrix precision_matrix scale_tril",
     defaults=_FORMS,
+    shapes=lambda self, shape: (shape, self._factor.shape[-2:]),
     support=constraints.positive_definite,
     log_prob=_wishart_log_prob,
     mean=lambda df, covariance_matrix: df[..., None, None] * covariance_matrix,
@@ -499,9 +488,7 @@ class Wishart(
     """
 
     has_rsample = True
-
-    def _build(self, values: dict[str, Any], error: type[Exception] = AssertionError) -> None:
-        super()._build(values, error)
+    _wrong_count = AssertionError
 
     def _keep(self, values: dict[str, Any], matrix: Any) -> tuple[Shape, Shape]:
         df, n = values["df"], matrix.shape[-1]
