@@ -385,16 +385,19 @@ def _save(ctx: Any, node: FunctionNode, made: dict[int, int]) -> None:
 
 
 def _same_memory(x: Tensor, creator: str) -> Tensor:
-    """A view of all of a tensor, outside of the graph."""
+    """A view of all of a tensor, outside of the graph; detached, where nothing is recorded."""
+    is_detached = not modes.grad and node_of(x) is not None and type(x._value) is np.ndarray
     storage = x._stored()
     result = Tensor.of(x._memory())
     result._storage = storage
     how = x._view
     base, steps = (x, ()) if how is None else (how.base, how.steps)
-    storage.note_view(result)
-    made = result._view = View(base, steps, storage, creator)
-    if how is not None:
-        made.copy_from(how)
+    if not is_detached:
+        storage.note_view(result)
+        made = result._view = View(base, steps, storage, creator)
+        made.is_custom = True
+        if how is not None:
+            made.copy_from(how)
     result._inference, result._follows = x._inference, x._follows
     return result
 

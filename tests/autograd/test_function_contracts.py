@@ -443,15 +443,33 @@ def test_results_in_memory_of_arguments_are_outside_of_the_graph_under_no_grad()
         def backward(ctx: Any, g: Any) -> Any:
             return g * 2
 
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 1
-    with torch.no_grad():
-        z = Doubled.apply(y)
-    assert z is not y
-    assert not z.requires_grad
-    assert z._version == y._version == 2
-    (y * z).sum().backward()
-    assert x.grad.tolist() == [2, 4]
+    class Same(Function):
+        forward = staticmethod(lambda ctx, x: x)
+
+    for cls, factor in ((Doubled, 2), (Same, 1)):
+        for mode in (torch.no_grad, torch.inference_mode):
+            x = torch.tensor([1.0, 2.0], requires_grad=True)
+            y = x * 1
+            with mode():
+                z = cls.apply(y)
+            assert z is not y
+            y.mul_(3)
+            assert not z.requires_grad
+            assert z._version == y._version
+            (y * z).sum().backward()
+            assert x.grad.tolist() == [9 * factor, 18 * factor]
+
+
+def test_an_argument_that_is_returned_takes_nothing_that_is_recorded() -> None:
+    class Same(Function):
+        forward = staticmethod(lambda ctx, x: x)
+
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    plain = torch.ones(2)
+    with pytest.raises(RuntimeError, match="created inside a custom Function"):
+        Same.apply(plain).mul_(w)
+    Same.apply(plain).mul_(3)
+    assert plain.tolist() == [3, 3]
 
 
 class Negated(Function):
