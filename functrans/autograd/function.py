@@ -33,7 +33,7 @@ from functrans.autograd.recording import (
     note_node,
 )
 from functrans.autograd.tensors import Tensor, View
-from functrans.autograd.writes import CopySlices, check_view, note_own, write
+from functrans.autograd.writes import CopySlices, check_view, check_write, note_own, write
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import warn
 from functrans.core.dispatch import owner
@@ -508,6 +508,12 @@ class _Results:
         how.note_version(-1)
 
 
+def _write_checked(label: str, x: Tensor, new: Tensor) -> Tensor:
+    """Write to an argument in a level."""
+    check_write(x)
+    return write(label, x, new)
+
+
 _RULES = Rules(
     new_context=new_context,
     run_forward=run_forward,
@@ -516,7 +522,7 @@ _RULES = Rules(
     has_jvp=lambda cls: cls.jvp is not Function.jvp,
     has_vjp=lambda cls: cls.backward is not Function.backward or cls.vjp is not Function.vjp,
     has_vmap=lambda cls: cls.vmap is not Function.vmap,
-    write=write,
+    write=_write_checked,
 )
 
 

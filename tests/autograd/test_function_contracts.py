@@ -519,3 +519,25 @@ def test_a_result_that_is_a_view_and_its_argument_are_not_written_to_in_levels(l
         with pytest.raises(RuntimeError, match="created inside a custom Function"):
             LEVELS[level](f)
     LEVELS[level](lambda x: Negated.apply(x) * 2)
+
+
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x[1:]])
+def test_a_function_does_not_write_to_a_leaf_by_its_dual_tensor(part: Any) -> None:
+    class Doubled(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def jvp(ctx: Any, t: Any) -> Any:
+            return t.mul_(2)
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones(2))
+        with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+            Doubled.apply(part(dual))
+        dual = forward_ad.make_dual(X * 1, torch.ones(3))
+        Doubled.apply(part(dual))
+        assert forward_ad.unpack_dual(dual).primal[1].item() == 4
