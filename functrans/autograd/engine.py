@@ -236,7 +236,7 @@ class Pass:
             return pulled
         inputs: list[Any] = [None] * len(node.parents)
         for i, (c, parent) in enumerate(zip(pulled, node.parents, strict=bool(pulled))):
-            if c is not None and parent is not None and type(c) is not Zero:
+            if c is not None and parent in self.scheduled and type(c) is not Zero:
                 inputs[i] = self.gradient(c, parent)
         given = tuple(gradients)
         for hook in hooks:

@@ -403,7 +403,7 @@ def _alias(tensor: Tensor) -> Tensor:
     node = node_of(tensor)
     if isinstance(tensor._value, Tracer):
         return tensor
-    view = Tensor.of(tensor._value, node and _alias_of(tensor, node))
+    view = Tensor.of(tensor._memory(), node and _alias_of(tensor, node))
     view._follows = tensor._follows
     follow(view, tensor, lambda x: x, "View")
     return view

@@ -215,7 +215,8 @@ class _Retained:
         if owner is not None and gradient is not None:
             with changing:
                 have = owner._grad
-                owner._grad = gradient if have is None else have + gradient
+                is_new = have is None or not have._trace.is_open  # of a batch that is over
+                owner._grad = gradient if is_new else have + gradient
 
 
 def retain(node: Any, tensor: Tensor) -> None:

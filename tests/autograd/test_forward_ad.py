@@ -462,4 +462,8 @@ def test_an_unpacked_primal_is_recorded_when_its_dual_tensor_is() -> None:
         primal = fw.unpack_dual(dual).primal
         dual *= w
         primal.sum().backward()
+        number = w.sum() * 1
+        part = fw.unpack_dual(number).primal
+        number.mul_(4)
+        assert part.item() == number.item() > 1
     assert w.grad.tolist() == [1, 2]

@@ -295,6 +295,26 @@ def test_hooks_of_a_view_do_not_see_what_comes_after_a_write_to_it(name: str, ta
     assert_allclose(found[0], found[1])
 
 
+def test_hooks_of_nodes_see_no_gradients_that_were_not_asked_for() -> None:
+    x, w = leaf(), leaf()
+    y = x * w
+    seen: list[Any] = []
+    y.grad_fn.register_hook(lambda gi, go: seen.append([g is not None for g in gi]))
+    grad(y.sum(), x, retain_graph=True)
+    y.sum().backward(inputs=[w], retain_graph=True)
+    y.sum().backward()
+    assert seen == [[True, False], [False, True], [True, True]]
+
+
+def test_a_gradient_that_is_kept_of_a_batch_is_not_added_to() -> None:
+    x = leaf()
+    y = x * x
+    y.retain_grad()
+    grad(y, x, tensor(np.eye(2)), is_grads_batched=True, retain_graph=True)
+    y.sum().backward()
+    assert y.grad.tolist() == [1, 1]
+
+
 def test_a_batch_of_gradients_is_shown_to_hooks_once_and_as_one_example() -> None:
     x = leaf()
     y = x * x
