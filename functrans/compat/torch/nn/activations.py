@@ -62,50 +62,18 @@ def short_dtype(dtype: np.dtype) -> str:
 # the functions on arrays --------------------------------------------------------------------------
 
 
-def _relu(x: Array | Tensor) -> Array | Tensor:
-    return ew.where(x <= 0, 0.0, x)  # NaN stays
-
-
 def _hardtanh(x: Array, *, low: float, high: float) -> Array:
     inside = (x > low) & (x < high)
     return ew.where(inside, x, stop_gradient(ew.clip(x, low, high)))
-
-
-def _leaky_relu(x: Array, *, slope: float) -> Array:
-    return activations.leaky_relu(x, slope)
 
 
 def _elu(x: Array, *, alpha: float, scale: float, input_scale: float) -> Array:
     return activations.elu(x, alpha, scale, input_scale)
 
 
-def _gelu(x: Array | Tensor) -> Array | Tensor:
-    return x * (0.5 * (1.0 + erf(x * math.sqrt(0.5))))
-
-
-def _gelu_tanh(x: Array) -> Array:
-    return 0.5 * x * (1.0 + te.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
-
-
-def _silu(x: Array | Tensor) -> Array | Tensor:
-    return x * te.sigmoid(x)
-
-
-def _mish(x: Array | Tensor) -> Array | Tensor:
-    return x * te.tanh(softplus_of(x))
-
-
 def _softplus(x: Array, *, beta: float, threshold: float) -> Array:
     scaled = x * beta
     return ew.where(scaled > threshold, x, te.softplus_below(scaled, threshold) / beta)
-
-
-def _softsign(x: Array) -> Array:
-    return x / (1.0 + absolute(x))
-
-
-def _tanhshrink(x: Array) -> Array:
-    return x - te.tanh(x)
 
 
 def _hardsigmoid(x: Array) -> Array:
@@ -114,25 +82,9 @@ def _hardsigmoid(x: Array) -> Array:
     return ew.where(inside, line, stop_gradient(ew.clip(line, 0.0, 1.0)))
 
 
-def _hardswish(x: Array) -> Array:
-    return ew.where(x <= -3.0, 0.0, ew.where(x >= 3.0, x, x * (x + 3.0) / 6.0))
-
-
-def _logsigmoid(x: Array) -> Array:
-    return log_sigmoid(x)
-
-
-def _softshrink(x: Array, *, lambd: float) -> Array:
-    return ew.where(x > lambd, x - lambd, ew.where(x < -lambd, x + lambd, x * 0.0))
-
-
 def _hardshrink(x: Array, *, lambd: float) -> Array:
     is_outside = (x > lambd) | (x < -lambd)
     return ew.where(is_outside, x, stop_gradient(ew.where(x == x, 0.0, x)))  # NaN stays
-
-
-def _threshold(x: Array, *, threshold: float, value: float) -> Array:
-    return ew.where(x <= threshold, value, x)
 
 
 def along(x: Any, axis: int, start: int, stop: int) -> Array:
@@ -148,24 +100,34 @@ def _glu(x: Array, *, axis: int) -> Array:
 
 # the functions on tensors -------------------------------------------------------------------------
 
-RELU = Operation("Relu", _relu)
+RELU = Operation("Relu", lambda x: ew.where(x <= 0, 0.0, x))  # NaN stays
 _HARDTANH = Operation("Hardtanh", _hardtanh)
-_LEAKY_RELU = Operation("LeakyRelu", _leaky_relu)
+_LEAKY_RELU = Operation("LeakyRelu", lambda x, *, slope: activations.leaky_relu(x, slope))
 _ELU = Operation("Elu", _elu)
 _CELU = Operation("Celu", _elu)
-_GELU = Operation("Gelu", _gelu)
-_GELU_TANH = Operation("Gelu", _gelu_tanh)
-_SILU = Operation("Silu", _silu)
-_MISH = Operation("Mish", _mish)
+_GELU = Operation("Gelu", lambda x: x * (0.5 * (1.0 + erf(x * math.sqrt(0.5)))))
+_GELU_TANH = Operation(
+    "Gelu",
+    lambda x: 0.5 * x * (1.0 + te.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x)))),
+)
+_SILU = Operation("Silu", lambda x: x * te.sigmoid(x))
+_MISH = Operation("Mish", lambda x: x * te.tanh(softplus_of(x)))
 _SOFTPLUS = Operation("Softplus", _softplus)
-_SOFTSIGN = Operation("Div", _softsign)
-_TANHSHRINK = Operation("Sub", _tanhshrink)
+_SOFTSIGN = Operation("Div", lambda x: x / (1.0 + absolute(x)))
+_TANHSHRINK = Operation("Sub", lambda x: x - te.tanh(x))
 _HARDSIGMOID = Operation("Hardsigmoid", _hardsigmoid)
-_HARDSWISH = Operation("Hardswish", _hardswish)
-_LOGSIGMOID = Operation("LogSigmoid", _logsigmoid)
-_SOFTSHRINK = Operation("Softshrink", _softshrink)
+_HARDSWISH = Operation(
+    "Hardswish", lambda x: ew.where(x <= -3.0, 0.0, ew.where(x >= 3.0, x, x * (x + 3.0) / 6.0))
+)
+_LOGSIGMOID = Operation("LogSigmoid", log_sigmoid)
+_SOFTSHRINK = Operation(
+    "Softshrink",
+    lambda x, *, lambd: ew.where(x > lambd, x - lambd, ew.where(x < -lambd, x + lambd, x * 0.0)),
+)
 _HARDSHRINK = Operation("Hardshrink", _hardshrink)
-_THRESHOLD = Operation("Threshold", _threshold)
+_THRESHOLD = Operation(
+    "Threshold", lambda x, *, threshold, value: ew.where(x <= threshold, value, x)
+)
 _PRELU = Operation("PreluKernel", activations.leaky_relu)
 _GLU = Operation("Glu", _glu)
 _SIGMOID = Operation("Sigmoid", te.sigmoid)

@@ -224,16 +224,9 @@ class ModuleDict(Module):
 def _shown(x: Any) -> str:
     kind = type(x).__name__ if isinstance(x, Parameter) else "Object"
     if isinstance(x, Tensor):
-        return f"{kind} containing: [{_torch_dtype(x)} of size {_by(x)}]"
+        size = "x".join(map(str, x.shape))
+        return f"{kind} containing: [torch.{x.dtype.name} of size {size}]"
     return f"Object of type: {type(x).__name__}"
-
-
-def _torch_dtype(x: Tensor) -> str:
-    return f"torch.{x.dtype.name}"
-
-
-def _by(x: Tensor) -> str:
-    return "x".join(map(str, x.shape))
 
 
 class ParameterList(Module):

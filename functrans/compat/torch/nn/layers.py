@@ -575,11 +575,7 @@ def padded(x: Any, pads: Sequence[tuple[int, int]], value: float) -> Array:
     return movement.pad(x, value, config)
 
 
-def _constant_pad(x: Array, *, pads: tuple[tuple[int, int], ...], value: float) -> Array:
-    return padded(x, pads, value)
-
-
-_PAD = Operation("ConstantPadNd", _constant_pad)
+_PAD = Operation("ConstantPadNd", padded)
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 

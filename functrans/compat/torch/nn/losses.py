@@ -81,10 +81,6 @@ def _mse(x: Array | Tensor, y: Array | Tensor, *, reduction: str) -> Array | Ten
     return _reduced(difference * difference, reduction)
 
 
-def _l1(x: Array, y: Array, *, reduction: str) -> Any:
-    return _reduced(te.absolute(x - y), reduction)
-
-
 def _smooth_l1(x: Array, y: Array, *, beta: float, reduction: str) -> Any:
     distance = te.absolute(x - y)
     if not beta:
@@ -123,10 +119,6 @@ def _kl(x: Array, y: Array, *, reduction: str, is_log: bool) -> Any:
     return _reduced(loss, reduction)
 
 
-def _soft_margin(x: Array, y: Array, *, reduction: str) -> Any:
-    return _reduced(softplus_of(-y * x), reduction)
-
-
 def _poisson(x: Array, y: Array, *, log_input: bool, full: bool, eps: float, reduction: str) -> Any:
     loss = ew.exp(x) - y * x if log_input else x - y * ew.log(x + eps)
     if full:
@@ -147,13 +139,15 @@ def _margin_ranking(a: Any, b: Any, y: Any, *, margin: float, reduction: str) ->
 
 
 _MSE = Operation("MseLoss", _mse)
-_L1 = Operation("L1Loss", _l1)
+_L1 = Operation("L1Loss", lambda x, y, *, reduction: _reduced(te.absolute(x - y), reduction))
 _SMOOTH_L1 = Operation("SmoothL1Loss", _smooth_l1)
 _HUBER = Operation("HuberLoss", _huber)
 _BCE = Operation("BinaryCrossEntropy", _bce)
 _BCE_LOGITS = Operation("BinaryCrossEntropyWithLogits", _bce_logits)
 _KL = Operation("KlDiv", _kl)
-_SOFT_MARGIN = Operation("SoftMarginLoss", _soft_margin)
+_SOFT_MARGIN = Operation(
+    "SoftMarginLoss", lambda x, y, *, reduction: _reduced(softplus_of(-y * x), reduction)
+)
 _POISSON = Operation("PoissonNllLoss", _poisson)
 _HINGE_EMBEDDING = Operation("HingeEmbeddingLoss", _hinge_embedding)
 _MARGIN_RANKING = Operation("MarginRankingLoss", _margin_ranking)
