@@ -127,23 +127,20 @@ def _if_symmetric(holds: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return check
 
 
-def _is_simplex(value: Any) -> Any:
-    return _every(value >= 0) & ((value.sum(-1) - 1).abs() < 1e-6)
-
-
-def _is_one_hot(value: Any) -> Any:
-    return _every((value == 0) | (value == 1)) & (value.sum(-1) == 1)
-
-
 def _has_factor(value: Any) -> Any:
     factor, info = LINALG["cholesky_ex"](value)
     return (info == 0) & _every(factor.isfinite(), 2)
 
 
 _Boolean = _kind("_Boolean", lambda x: (x == 0) | (x == 1), is_discrete=True)
-_OneHot = _kind("_OneHot", _is_one_hot, is_discrete=True, event_dim=1)
+_OneHot = _kind(
+    "_OneHot",
+    lambda x: _every((x == 0) | (x == 1)) & (x.sum(-1) == 1),
+    is_discrete=True,
+    event_dim=1,
+)
 _Real = _kind("_Real", lambda x: x == x)  # NaN is not
-_Simplex = _kind("_Simplex", _is_simplex, event_dim=1)
+_Simplex = _kind("_Simplex", lambda x: _every(x >= 0) & ((x.sum(-1) - 1).abs() < 1e-6), event_dim=1)
 _LowerTriangular = _kind("_LowerTriangular", lambda x: _every(x.tril() == x, 2), event_dim=2)
 _LowerCholesky = _kind("_LowerCholesky", _is_cholesky, event_dim=2)
 _CorrCholesky = _kind("_CorrCholesky", lambda x: _is_cholesky(x) & _has_unit_rows(x), event_dim=2)
@@ -154,11 +151,7 @@ _PositiveSemidefinite = _kind(
     _if_symmetric(lambda x: _every(fnp.linalg.eigvalsh(x) >= 0)),
     event_dim=2,
 )
-_PositiveDefinite = _kind(
-    "_PositiveDefinite",
-    _if_symmetric(_has_factor),
-    event_dim=2,
-)
+_PositiveDefinite = _kind("_PositiveDefinite", _if_symmetric(_has_factor), event_dim=2)
 
 greater_than = _kind("_GreaterThan", lambda x, low: low < x, "lower_bound")
 greater_than_eq = _kind("_GreaterThanEq", lambda x, low: low <= x, "lower_bound")

@@ -236,10 +236,6 @@ def _negative_binomial_log_prob(x: Array, total_count: Array, logits: Array) -> 
     return norm - sp.gammaln(1 + x) - n * sp.softplus(logits) - x * sp.softplus(-logits)
 
 
-def _draw_negative_binomial(shape: Shape, total_count: Tensor, logits: Tensor) -> Tensor:
-    return _draw_poisson(shape, standard_gamma(shape, total_count) * logits.exp())
-
-
 class NegativeBinomial(
     ByLogits,
     parameters={
@@ -250,7 +246,9 @@ class NegativeBinomial(
     defaults=_EITHER,
     support=constraints.nonnegative_integer,
     log_prob=_negative_binomial_log_prob,
-    sample=_draw_negative_binomial,
+    sample=lambda shape, total_count, logits: _draw_poisson(
+        shape, standard_gamma(shape, total_count) * logits.exp()
+    ),
     mean=lambda total_count, logits: total_count * fnp.exp(logits),
     mode=lambda total_count, logits: fnp.maximum(
         fnp.floor((total_count - 1) * fnp.exp(logits)), 0.0

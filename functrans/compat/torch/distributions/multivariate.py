@@ -306,10 +306,6 @@ def _draw_low_rank(shape: Shape, loc: Tensor, _factor: Tensor, _diagonal: Tensor
     return loc + _times(_factor, few) + _diagonal.sqrt() * normal(shape, loc)
 
 
-def _low_rank_covariance(factor: Array, diagonal: Array) -> Array:
-    return fnp.matmul(factor, _mT(factor)) + diagonal[..., None] * _unit(diagonal)
-
-
 def _low_rank_factor(factor: Array, diagonal: Array) -> Array:
     root = fnp.sqrt(diagonal)[..., None]
     scaled = factor / root
@@ -368,7 +364,9 @@ class LowRankMultivariateNormal(
     _factor = property(lambda self: self._unbroadcasted[0])
     _diagonal = property(lambda self: self._unbroadcasted[1])
     scale_tril = property(lambda self: self._of(_low_rank_factor))
-    covariance_matrix = property(lambda self: self._of(_low_rank_covariance))
+    covariance_matrix = property(
+        lambda self: self._of(lambda w, d: fnp.matmul(w, _mT(w)) + d[..., None] * _unit(d))
+    )
     precision_matrix = property(lambda self: self._of(_low_rank_precision))
 
     def _build(self, values: dict[str, Any]) -> None:
