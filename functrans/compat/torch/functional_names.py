@@ -32,7 +32,7 @@ from functrans.autograd.methods import (
 )
 from functrans.autograd.methods.legacy_types import TYPES
 from functrans.autograd.methods.printing import set_printoptions
-from functrans.autograd.methods.rows import check_tensor, function_form
+from functrans.autograd.methods.rows import by_name, check_tensor, function_form
 from functrans.autograd.overrides import overridable
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.sizes import Size
@@ -65,36 +65,17 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
     return input.shape == other.shape
 
 
+_FAMILIES: tuple[Any, ...] = (
+    arithmetic, blending, pointwise, special, comparison, complex_numbers, shaping, parts, joining,
+    reductions, ordering, products, linear_algebra, gathering, filling,
+)  # fmt: skip
+_OF_METHODS = (state.clone, state.detach, state.detach_, filling.zero_, filling.fill_)
 _TABLE: dict[str, Any] = {
-    **arithmetic.FUNCTIONS,
-    **blending.FUNCTIONS,
-    **pointwise.FUNCTIONS,
-    **special.FUNCTIONS,
-    **comparison.FUNCTIONS,
-    **complex_numbers.FUNCTIONS,
-    **shaping.FUNCTIONS,
-    **parts.FUNCTIONS,
-    **joining.FUNCTIONS,
-    **reductions.FUNCTIONS,
-    **ordering.FUNCTIONS,
-    **products.FUNCTIONS,
-    **linear_algebra.FUNCTIONS,
-    **gathering.FUNCTIONS,
-    **filling.FUNCTIONS,
+    **{name: f for family in _FAMILIES for name, f in family.FUNCTIONS.items()},
     **TORCH.table(),
-    **{
-        name: function_form(name, state.METHODS[name])
-        for name in ("clone", "detach", "detach_", "is_nonzero")
-        if name in state.METHODS
-    },
+    **{method.__name__: function_form(method.__name__, method) for method in _OF_METHODS},
     **{name: kind for name, kind in TYPES.items() if not name.startswith("Complex")},
-    "set_printoptions": set_printoptions,
-    "zero_": function_form("zero_", filling.zero_),
-    "fill_": function_form("fill_", filling.fill_),
-    "numel": numel,
-    "is_same_size": is_same_size,
-    "is_tensor": is_tensor,
-    "Size": Size,
+    **by_name(set_printoptions, numel, is_same_size, is_tensor, Size),
 }
 
 FUNCTIONS: dict[str, Any] = {name: overridable(called(f, name)) for name, f in _TABLE.items()}
