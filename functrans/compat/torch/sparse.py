@@ -17,6 +17,7 @@ from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.functional_names import FUNCTIONS, TORCH
 from functrans.compat.torch.not_offered import nothing_else
+from functrans.core.boundary import boundary
 
 
 class SparseTensor:
@@ -126,6 +127,7 @@ _TYPES = {
 globals().update({kind.__name__: kind for kind in _TYPES.values()})
 
 
+@boundary
 def sparse_coo_tensor(
     indices: Any, values: Any, size: Any = None, *, dtype: Any = None, device: object = None,
     requires_grad: bool = False, check_invariants: object = None, is_coalesced: object = None,
@@ -158,6 +160,7 @@ def sparse_coo_tensor(
     return SparseTensor(places, given, (places.amax(1) + 1).tolist() if size is None else size)
 
 
+@boundary
 def mm(mat1: Any, mat2: Tensor) -> Tensor:
     """The product of a sparse and a dense matrix."""
     found: Tensor = FUNCTIONS["matmul"](mat1, mat2)
