@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import functrans as ft
+from cases import each
 
 ROOT = Path(ft.__file__).parent.parent
 SCRIPT = """
@@ -56,10 +57,17 @@ def test_a_module_runs_by_the_command_line() -> None:
     assert "tensor([0., 0.])" in done.stdout
 
 
-def test_the_command_line_needs_a_script() -> None:
-    done = _run("-m", "functrans.compat.torch")
+@each("args", [[], ["-m"], ["-h"], ["--help"], ["-c", "import torch"]])
+def test_the_command_line_needs_a_script(args: list[str]) -> None:
+    done = _run("-m", "functrans.compat.torch", *args)
     assert done.returncode == 1
     assert done.stderr.startswith("usage: python -m functrans.compat.torch")
+
+
+def test_the_command_line_says_that_there_is_no_script() -> None:
+    done = _run("-m", "functrans.compat.torch", "no_script.py", "--help")
+    assert done.returncode == 1
+    assert done.stderr == "python -m functrans.compat.torch: there is no file 'no_script.py'\n"
 
 
 def test_install_refuses_where_torch_is_imported() -> None:

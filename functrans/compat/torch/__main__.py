@@ -14,10 +14,13 @@ from functrans.compat.torch.submodules import install
 
 def main() -> None:
     """Run what the command line names."""
-    if not sys.argv[1:] or sys.argv[1:] == ["-m"]:
+    name, *rest = sys.argv[1:] or [""]
+    if not name or (name[0] == "-" and not (name == "-m" and rest)):
         sys.exit("usage: python -m functrans.compat.torch (script.py | -m module) [argument ...]")
+    if name != "-m" and not Path(name).exists():
+        sys.exit(f"python -m functrans.compat.torch: there is no file {name!r}")
     install()
-    _, name, *sys.argv[1:] = sys.argv
+    sys.argv[1:] = rest
     if name == "-m":
         name = sys.argv.pop(1)
         runpy.run_module(name, run_name="__main__", alter_sys=True)
