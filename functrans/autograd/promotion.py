@@ -18,7 +18,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.modes import torch_defaults as torch_defaults
 from functrans.autograd.recording import follows, mark_origin, namespaces
 from functrans.autograd.tensors import Tensor
-from functrans.core.dispatch import Tracer, inner_trace
+from functrans.core.dispatch import Trace, Tracer, inner_trace
 from functrans.core.values import Operand
 from functrans.passes.nodes import kept
 from functrans.primitives.structural import cast
@@ -38,6 +38,13 @@ def with_default(result: Tensor, operands: Sequence[Any]) -> Tensor:
         result._follows = True
     elif namespaces.has_torch:
         mark_origin(result, operands)
+    return result
+
+
+def torch_tensor(value: Operand, trace: Trace | None = None) -> Tensor:
+    """The tensor of ``functrans.compat.torch`` on a value, which is not copied."""
+    result = Tensor.of(value, None, trace)
+    result._follows = True
     return result
 
 

@@ -119,11 +119,14 @@ class ImperativeTrace(Trace):
             carry(node, note)
         say(tracer, note, is_result)
 
-    def lift(self, value: Operand) -> Tensor:
-        """A tensor for a constant."""
+    def lift(self, value: Operand, operands: Sequence[Any] = ()) -> Tensor:
+        """A tensor for a constant, or for what was computed without it of operands."""
         if isinstance(value, Tensor) and value._trace is self:
             return value
-        return self.tensor(value)
+        result = self.tensor(value)
+        if namespaces.has_torch:
+            mark_origin(result, operands)
+        return result
 
     def _taken_apart(self, operands: tuple[Any, ...]) -> tuple[list[Any], list[Any], bool]:
         """Values, nodes, and whether there is a node."""

@@ -284,7 +284,9 @@ class Tensor(TensorMethods):
         value = self._value
         if type(value) is np.ndarray and current_config.get().copy_residuals:
             value = value.copy("K")
-        return Tensor.of(value, self._node, self.__dict__.get("_trace"))
+        twin = Tensor.of(value, self._node, self.__dict__.get("_trace"))
+        twin._follows = self._follows
+        return twin
 
     def _as_now(self) -> Tensor:
         """The same value and node, which later writes do not reach; one until there are any."""

@@ -8,7 +8,7 @@ Layer: ``core``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,8 +30,8 @@ def own_array(value: Array | complex, foreign: Sequence[Any] = ()) -> Any:
     if isinstance(value, Tracer):
         return value
     for argument in foreign:
-        if isinstance(argument, Tracer) and argument._trace.is_root:
-            return argument._trace.lift(own_array(value))
+        if isinstance(argument, Tracer) and (root := cast(Any, argument._trace)).is_root:
+            return root.lift(own_array(value), foreign)
     if type(value) is not np.ndarray:
         return np.array(value)
     if not value.flags.owndata or not value.flags.writeable or any(value is f for f in foreign):
@@ -42,7 +42,7 @@ def own_array(value: Array | complex, foreign: Sequence[Any] = ()) -> Any:
 def own_arrays(values: Sequence[Any], foreign: Sequence[Any] = ()) -> list[Any]:
     """``own_array`` of each; a value that occurs twice is copied."""
     seen = {id(value) for value in foreign}
-    root = None
+    root: Any = None
     for f in foreign:
         if isinstance(f, Tracer) and f._trace.is_root:
             root = f._trace
@@ -52,7 +52,7 @@ def own_arrays(values: Sequence[Any], foreign: Sequence[Any] = ()) -> list[Any]:
         result = value if isinstance(value, Tracer) else own_array(value)
         if root is not None and not isinstance(value, Tracer):
             array: Any = result
-            result = root.lift(array.copy() if id(array) in seen else array)
+            result = root.lift(array.copy() if id(array) in seen else array, foreign)
         if id(result) in seen and type(result) is np.ndarray:
             result = result.copy()
         seen.add(id(result))

@@ -43,6 +43,31 @@ TRANSFORMS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def _sum(x: Any) -> Any:
+    return (np.sin(x) * x).sum()
+
+
+OF_ARRAYS: dict[str, Callable[[Any], Any]] = {
+    "grad": ft.grad(_sum),
+    "grad of grad": ft.grad(lambda x: ft.grad(_sum)(x).sum()),
+    "value_and_grad": ft.value_and_grad(_sum),
+    "hessian": ft.hessian(_sum),
+    "jacobian": ft.jacobian(np.sin),
+    "jacfwd": ft.jacfwd(np.sin),
+    "jvp": lambda x: ft.jvp(_sum, (x,), (x,)),
+    "vjp": lambda x: (ft.vjp(np.sin, x)[0], ft.vjp(np.sin, x)[1](x)),
+    "linearize": lambda x: (ft.linearize(np.sin, x)[0], ft.linearize(np.sin, x)[1](x)),
+    "vmap": ft.vmap(np.sin),
+    "vmap of grad": ft.vmap(ft.grad(np.sin)),
+    "cond": lambda x: ft.lax.cond(True, np.sin, np.cos, x),
+    "scan": lambda x: ft.lax.scan(lambda c, v: (c + v, c * v), x[0], x),
+    "fori_loop": lambda x: ft.lax.fori_loop(0, 3, lambda _, v: np.sin(v), x),
+    "checkpoint": ft.checkpoint(np.sin),
+    "functional.hvp": lambda x: ft.functional.hvp(_sum, x, x),
+    "functional.jacobian": lambda x: ft.functional.jacobian(np.sin, x),
+}
+
+
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_tensors_of_torch_give_tensors_of_torch(transform: str, dtype: Any) -> None:
@@ -61,6 +86,28 @@ def test_tensors_of_torch_give_tensors_of_torch(transform: str, dtype: Any) -> N
     for tensor in results:
         assert ("dtype=torch.float64" in repr(tensor)) == (dtype == torch.float64)
         assert ("dtype" in repr(tensor)) == (dtype == torch.float64)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+@pytest.mark.parametrize("transform", OF_ARRAYS)
+def test_transforms_of_functions_of_arrays_give_tensors_of_torch(
+    transform: str, jitted: bool
+) -> None:
+    applied = OF_ARRAYS[transform]
+    for x in (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0], dtype=torch.float64)):
+        found = (ft.jit(applied) if jitted else applied)(x)
+        for result in tree.leaves(found):
+            assert result.dtype is x.dtype
+            assert ("dtype" in repr(result)) == (x.dtype == torch.float64)
+    x = autograd.tensor([1.0, 2.0])
+    found = (ft.jit(applied) if jitted else applied)(x)
+    assert all(result.dtype is x.dtype for result in tree.leaves(found))
+
+
+def test_a_constant_gradient_is_a_tensor_of_torch() -> None:
+    x = torch.tensor([1.0, 2.0])
+    assert repr(ft.grad(lambda x: x.sum())(x)) == "tensor([1., 1.])"
+    assert repr(ft.grad(lambda x: (x * x[0]).sum() * 0.0)(x)) == "tensor([0., 0.])"
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
@@ -146,3 +193,48 @@ def test_arguments_that_vmap_returns_are_the_tensors_of_the_caller(recorded: boo
     assert moved._base is y
     nested = torch.func.vmap(torch.func.vmap(lambda a: a))(y)
     assert nested.tolist() == y.tolist()
+
+
+def _stepped(name: str) -> list[Any]:
+    """What is in the state of an optimizer."""
+    model = torch.nn.Linear(3, 2)
+    optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = model(torch.ones(1, 3)).sum()
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    optimizer.load_state_dict(optimizer.state_dict())
+    return [x for state in optimizer.state.values() for x in state.values()]
+
+
+OPTIMIZERS = [
+    name
+    for name in dir(torch.optim)
+    if isinstance(kind := getattr(torch.optim, name), type)
+    and issubclass(kind, torch.optim.Optimizer)
+    and kind is not torch.optim.Optimizer
+]
+MADE: dict[str, Callable[[], Any]] = {
+    **{name: (lambda name=name: _stepped(name)) for name in OPTIMIZERS},  # type: ignore[misc]
+    "clip_grad_norm_": lambda: torch.nn.utils.clip_grad_norm_([], 1.0),
+    "get_total_norm": lambda: torch.nn.utils.get_total_norm([torch.ones(2)]),
+    "from_dlpack": lambda: torch.from_dlpack(np.ones(2)),
+    "frombuffer": lambda: torch.frombuffer(bytearray(8), dtype=torch.float32),
+    "hann_window": lambda: torch.hann_window(3),
+    "mask": lambda: torch.nn.Transformer.generate_square_subsequent_mask(3),
+    "batch_norm": lambda: list(torch.nn.BatchNorm1d(3).buffers()),
+    "default_collate": lambda: torch.utils.data.default_collate([1.0, 2.0]),
+    "lstm": lambda: torch.nn.LSTM(3, 4)(torch.ones(2, 3)),
+    "attention": lambda: torch.nn.MultiheadAttention(4, 2)(*[torch.ones(3, 1, 4)] * 3),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_torch_makes_is_a_tensor_of_torch(name: str) -> None:
+    found = [x for x in tree.leaves(MADE[name]()) if isinstance(x, torch.Tensor)]
+    assert found or name in ("SGD", "LBFGS")  # states without tensors
+    assert all(isinstance(x.dtype, torch.dtype) for x in found)

@@ -8,6 +8,7 @@ from typing import Any
 
 from functrans.autograd import Tensor
 from functrans.compat.torch import nn, ones
+from functrans.compat.torch.utils.data import DataLoader, Dataset
 
 
 class Steep(nn.LeakyReLU):
@@ -54,3 +55,20 @@ def test_they_compute_what_their_bases_do() -> None:
 
 def test_zero_padding_is_padding_with_a_number() -> None:
     assert issubclass(nn.ZeroPad2d, nn.ConstantPad2d)
+
+
+class Numbers(Dataset[tuple[Tensor, int]]):
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        return ones(2), index
+
+
+def _loaded(loader: DataLoader[tuple[Tensor, int]] | DataLoader[int]) -> int:
+    return len(loader)
+
+
+def test_loaders_say_what_they_load() -> None:
+    loader = DataLoader(Numbers(), batch_size=2)
+    assert _loaded(loader) == _loaded(DataLoader([1, 2], 1)) == 2

@@ -27,6 +27,7 @@ from functrans.autograd.dtypes import torch_dtype
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.conversion import bfloat16_dtype, device
 from functrans.autograd.methods.state import memory_part, part_of_memory, plain
+from functrans.autograd.promotion import torch_tensor
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.dtypes import DTYPES, dtype
@@ -197,9 +198,7 @@ def tensor_of_bytes(
     width = dtype.itemsize
     steps = tuple([operator.index(n) * width for n in stride])
     part = memory_part(memory, tuple(size), dtype, operator.index(offset) * width, steps)
-    result = Tensor.of(part)
-    result._follows = True
-    return result.requires_grad_(requires_grad)
+    return torch_tensor(part).requires_grad_(requires_grad)
 
 
 def parameter_of(data: Tensor, requires_grad: bool, hooks: object, state: object = None) -> Any:

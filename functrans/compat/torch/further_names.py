@@ -24,7 +24,7 @@ from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.linear_algebra import LINALG
 from functrans.autograd.methods.rows import check_tensor, fixed, refuse_out, results
 from functrans.autograd.methods.shaping import axis_of
-from functrans.autograd.promotion import torch_defaults
+from functrans.autograd.promotion import torch_defaults, torch_tensor
 from functrans.autograd.tensors import MEANINGLESS, Tensor, refuse_device
 
 # windows -----------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -
         count = n if periodic else n - 1
         places = np.arange(n) / count if n > 1 else np.full(n, 0.5)
         values = np.ones(n) if n == 1 else make(places, **shape)
-        result: Any = Tensor.of(np.asarray(values, dtype or torch_defaults.dtype))
+        result: Any = torch_tensor(np.asarray(values, dtype or torch_defaults.dtype))
         return result.requires_grad_(requires_grad)
 
     window.__name__ = window.__qualname__ = name
@@ -321,13 +321,13 @@ def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """The memory of a buffer as a tensor, of one axis."""
-    result: Any = Tensor.of(np.frombuffer(buffer, np.dtype(dtype), count, offset))
+    result: Any = torch_tensor(np.frombuffer(buffer, np.dtype(dtype), count, offset))
     return result.requires_grad_(requires_grad)
 
 
 def from_dlpack(ext_tensor: Any) -> Tensor:
     """The memory of an object with ``__dlpack__``, on the CPU, as a tensor."""
-    return Tensor.of(np.from_dlpack(ext_tensor))
+    return torch_tensor(np.from_dlpack(ext_tensor))
 
 
 def nuclear_norm(input: Tensor, keepdim: bool = False) -> Tensor:

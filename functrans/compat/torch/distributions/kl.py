@@ -92,7 +92,7 @@ def _dispatched(p: Kind, q: Kind) -> Divergence | None:
     return found
 
 
-def kl_divergence(p: Distribution, q: Distribution) -> Any:
+def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """The mean of ``log p - log q`` under ``p``, of shape ``batch_shape``.
 
     Raises:

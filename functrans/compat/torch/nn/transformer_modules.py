@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from functrans.autograd.promotion import torch_defaults
+from functrans.autograd.promotion import torch_defaults, torch_tensor
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional, init
 from functrans.compat.torch.nn.attention import additive_mask
@@ -185,7 +185,7 @@ def _is_causal(mask: Any, given: bool | None) -> bool:
 
 
 def _causal_mask(size: int, dtype: DTypeLike | None) -> Tensor:
-    return Tensor.of(np.triu(np.full((size, size), -np.inf, dtype), 1))
+    return torch_tensor(np.triu(np.full((size, size), -np.inf, dtype), 1))
 
 
 class TransformerEncoder(Module):

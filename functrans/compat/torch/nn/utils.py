@@ -13,6 +13,7 @@ import numpy as np
 
 from functrans.autograd.composites import composite
 from functrans.autograd.modes import no_grad
+from functrans.autograd.promotion import torch_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.values import assign, value_of
 from functrans.core.dispatch import Tracer, shape_of
@@ -55,7 +56,7 @@ def get_total_norm(
     given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     order = float(norm_type)
     if not given:
-        return Tensor.of(np.float32(0.0))
+        return torch_tensor(np.zeros((), np.float32))
     norms = movement.stack([_norm(value_of(x), order) for x in given])
     total = _norm(norms, order)
     if error_if_nonfinite and not isinstance(total, Tracer) and not np.isfinite(total):
@@ -64,7 +65,7 @@ def get_total_norm(
             "cannot be clipped. To disable this error and scale the gradients by the non-finite "
             "norm anyway, set `error_if_nonfinite=False`"
         )
-    return Tensor.of(total, None, given[0].__dict__.get("_trace"))
+    return torch_tensor(total, given[0].__dict__.get("_trace"))
 
 
 def clip_grads_with_norm_(

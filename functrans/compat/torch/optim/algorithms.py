@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.promotion import torch_tensor
 from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.optim.updates import (
     assigned,
@@ -290,7 +290,7 @@ class Adagrad(Optimizer):
                 state = self.state[p]
                 state["step"] = scalar(0.0)
                 start = np.full(p.shape, group["initial_accumulator_value"], p.dtype)
-                state["sum"] = Tensor.of(start)
+                state["sum"] = torch_tensor(start)
 
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""

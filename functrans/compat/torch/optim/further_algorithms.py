@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.promotion import torch_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.optim.updates import (
@@ -200,8 +201,8 @@ class Adafactor(Optimizer):
             if not state:
                 begin(state, value, *(["variance"] if len(shape) <= 1 else []))
                 if len(shape) > 1:
-                    state["row_var"] = Tensor.of(np.zeros((*shape[:-1], 1), dtype))
-                    state["col_var"] = Tensor.of(np.zeros((*shape[:-2], 1, shape[-1]), dtype))
+                    state["row_var"] = torch_tensor(np.zeros((*shape[:-1], 1), dtype))
+                    state["col_var"] = torch_tensor(np.zeros((*shape[:-2], 1, shape[-1]), dtype))
             step = next_step(state)
             share = like(power(step, group["beta2_decay"]), dtype)
             rate = 1 / root(step)

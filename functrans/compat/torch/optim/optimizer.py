@@ -22,6 +22,7 @@ import numpy as np
 from functrans.autograd.hooks import Hooks, RemovableHandle
 from functrans.autograd.labels import torch_type
 from functrans.autograd.modes import enable_grad, modes, no_grad
+from functrans.autograd.promotion import torch_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.module_hooks import add_entry, clear_grad
 from functrans.compat.torch.values import value_of
@@ -290,4 +291,4 @@ def _fitted(name: str, x: Any, p: Tensor) -> Any:
     value = value_of(x)
     if name != "step" and p.dtype.kind in "fcV":
         value = cast(value, p.dtype)
-    return Tensor.of(np.array(value))
+    return torch_tensor(np.array(value))

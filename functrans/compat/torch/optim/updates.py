@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from functrans.autograd.promotion import torch_defaults
+from functrans.autograd.promotion import torch_defaults, torch_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.values import assign, value_of
 from functrans.core.dispatch import Tracer
@@ -117,15 +117,14 @@ def scalar_dtype() -> np.dtype:
 
 def scalar(value: float) -> Tensor:
     """A number of a state."""
-    return Tensor.of(np.array(value, scalar_dtype()))
+    return torch_tensor(np.array(value, scalar_dtype()))
 
 
 def begin(state: dict[str, Any], value: Any, *names: str) -> None:
     """The number of steps and zeros under names."""
     state["step"] = scalar(0.0)
     for name in names:
-        state[name] = Tensor.of(np.zeros(value.shape, value.dtype))
-        state[name]._follows = True
+        state[name] = torch_tensor(np.zeros(value.shape, value.dtype))
 
 
 def kept(state: dict[str, Any], name: str, p: Any, value: Any) -> None:
@@ -134,8 +133,7 @@ def kept(state: dict[str, Any], name: str, p: Any, value: Any) -> None:
     if have is None:
         trace = p.__dict__.get("_trace") if isinstance(value, Tracer) else None
         own = value if isinstance(value, Tracer) else np.array(value)
-        state[name] = Tensor.of(own, None, trace)
-        state[name]._follows = True
+        state[name] = torch_tensor(own, trace)
     else:
         assign("optimizer_step_", have, value)
 

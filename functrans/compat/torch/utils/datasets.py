@@ -12,7 +12,7 @@ import bisect
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,13 @@ from functrans.autograd.random import Generator, stream
 from functrans.autograd.tensors import plain_of
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Examples(Protocol[T_co]):
+    """What gives examples by index."""
+
+    def __getitem__(self, index: int, /) -> T_co: ...
 
 
 class Dataset(Generic[T]):

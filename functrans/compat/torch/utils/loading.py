@@ -10,14 +10,15 @@ Layer: ``compat``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
 from functrans.autograd.composites import composite
+from functrans.autograd.promotion import torch_tensor
 from functrans.autograd.random import Generator
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.utils.datasets import IterableDataset
+from functrans.compat.torch.utils.datasets import Examples, IterableDataset, T
 from functrans.compat.torch.utils.samplers import (
     BatchSampler,
     RandomSampler,
@@ -28,19 +29,12 @@ from functrans.core.boundary import warn
 from functrans.primitives import movement
 
 
-def _made(value: np.ndarray) -> Tensor:
-    """A tensor of this namespace."""
-    result = Tensor.of(value)
-    result._follows = True
-    return result
-
-
 def default_convert(data: Any) -> Any:
     """Arrays in a structure as tensors; everything else as it is."""
     if isinstance(data, (Tensor, str, bytes)):
         return data
     if isinstance(data, (np.ndarray, np.generic)):
-        return data if data.dtype.kind in "SUO" else _made(np.asarray(data))
+        return data if data.dtype.kind in "SUO" else torch_tensor(np.asarray(data))
     if isinstance(data, Mapping):
         return {key: default_convert(value) for key, value in data.items()}
     if isinstance(data, tuple) and hasattr(data, "_fields"):
@@ -75,11 +69,11 @@ def default_collate(batch: Any) -> Any:
     if isinstance(first, (np.ndarray, np.generic)):
         if first.dtype.kind in "SUO":
             raise TypeError(_CANNOT.format(first.dtype))
-        return _made(np.stack([np.asarray(x) for x in batch]))
+        return torch_tensor(np.stack([np.asarray(x) for x in batch]))
     if isinstance(first, float):
-        return _made(np.array(batch, np.float64))
+        return torch_tensor(np.array(batch, np.float64))
     if isinstance(first, int):
-        return _made(np.array(batch))
+        return torch_tensor(np.array(batch))
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, Mapping):
@@ -106,7 +100,7 @@ def _like(first: Any, made: dict[Any, Any]) -> Any:
         return made
 
 
-class DataLoader:
+class DataLoader(Generic[T]):
     """Batches of a dataset.
 
     Args:
@@ -138,7 +132,7 @@ class DataLoader:
     """
 
     def __init__(
-        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None,
+        self, dataset: Examples[T], batch_size: int | None = 1, shuffle: bool | None = None,
         sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0,
         collate_fn: Callable[[Any], Any] | None = None, pin_memory: bool = False,
         drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None,
@@ -171,14 +165,14 @@ class DataLoader:
             )
         if sampler is None and not is_iterable:
             if shuffle:
-                sampler = RandomSampler(dataset, generator=generator)
+                sampler = RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]  # which says its length
             else:
-                sampler = SequentialSampler(dataset)
+                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
         if batch_size is not None and batch_sampler is None and not is_iterable:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         if is_iterable and batch_size is not None:
             BatchSampler((), batch_size, drop_last)  # checks its arguments
-        self.dataset = dataset
+        self.dataset: Any = dataset
         self.batch_size = batch_size
         self.sampler = sampler
         self.batch_sampler = batch_sampler
