@@ -43,7 +43,7 @@ from functrans.autograd.residuals import (
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import cause
-from functrans.core.dispatch import Tracer, bind, owner, shape_of, tracing
+from functrans.core.dispatch import Tracer, bind, dtype_of, owner, shape_of, tracing
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.quiet import quietly
 from functrans.core.source import capture
@@ -55,7 +55,10 @@ from functrans.passes.pullback import pull_back, read_by
 from functrans.passes.recording import RecordingTrace, RecordingTracer
 from functrans.passes.staging import stage
 from functrans.primitives.complex_parts import conjugate
-from functrans.primitives.structural import copy_p
+from functrans.primitives.structural import cast, copy_p
+
+_TRUTH = np.dtype(bool)
+_SINGLE = np.dtype(np.float32)
 
 
 class CompositeNode(GraphNode):
@@ -330,8 +333,35 @@ class _Equations(RecordingTrace):
     is_outermost = True
 
 
+def rounded(function: Callable[..., Any], operands: Sequence[Any]) -> Callable[..., Any]:
+    """The function; of bfloat16 one that computes in single precision and rounds the results once.
+
+    NumPy has no common dtype of bfloat16 and Python's numbers but single precision.
+    """
+    floats = {x.dtype for x in operands if getattr(x, "dtype", _TRUTH).kind in "fcV"}
+    if len(floats) != 1 or next(iter(floats)).kind != "V":
+        return function
+    (half,) = floats
+
+    def widened(x: Any) -> Any:
+        return cast(x, _SINGLE) if getattr(x, "dtype", _TRUTH) == half else x
+
+    def narrow(out: Any) -> Any:
+        return cast(out, half) if dtype_of(out) == _SINGLE else out
+
+    def wide(*xs: Any, **static: object) -> Any:
+        outs = function(*map(widened, xs), **static)
+        return tuple(map(narrow, outs)) if isinstance(outs, tuple) else narrow(outs)
+
+    return wide
+
+
 def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ...]) -> Any:
     tensors = [x for x in operands if isinstance(x, Tensor)]
+    for x in tensors:
+        if x._value.dtype.kind == "V":
+            function = rounded(function, operands)
+            break
     enter_session(*tensors)
     trace = owner(operands)
     if trace is not PERMANENT and trace is not None:

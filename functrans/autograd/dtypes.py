@@ -19,6 +19,15 @@ from functrans.autograd.labels import torch_type
 from functrans.core.boundary import boundary
 
 
+def limits_of(own: Any) -> Any:
+    """``np.finfo`` of a dtype, of bfloat16 too."""
+    if own.kind != "V":
+        return np.finfo(own)
+    from ml_dtypes import finfo
+
+    return finfo(own.name)  # type: ignore[no-untyped-call]  # not in its stubs
+
+
 class dtype:  # noqa: N801  # torch's name
     """A dtype as torch has it: one object for each, equal to NumPy's.
 

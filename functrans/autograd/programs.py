@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.composites import CompositeNode, composite
+from functrans.autograd.composites import CompositeNode, composite, rounded
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import (
@@ -180,7 +180,7 @@ class Operation:
         place = tuple(key)
         plan = self.plans.get(place)
         if plan is None:
-            plan = _make_plan(self.label, self.function, values, nodes, static)
+            plan = _make_plan(self.label, rounded(self.function, values), values, nodes, static)
             self.plans[place] = plan
         if len(plan.positions) == len(values):
             found = quietly(plan.run, *values)
@@ -204,7 +204,8 @@ class Operation:
         )
         node.label = self.label
         node.plan = plan
-        node.function = partial(self.function, **static) if static else self.function
+        function = rounded(self.function, values) if outs[0].dtype.kind == "V" else self.function
+        node.function = partial(function, **static) if static else function
         node.operands = values
         of_operands = {i: unsaved_guard(x) for i, x in enumerate(operands) if isinstance(x, Tensor)}
         node.operand_guards = tuple(of_operands.values())

@@ -77,7 +77,7 @@ def result_dtype(*operands: Any) -> np.dtype:
         if found is None:
             found = dtype
         elif CATEGORY[dtype.kind] > CATEGORY[found.kind]:
-            if CATEGORY[dtype.kind] == 3 and found.kind == "f":
+            if CATEGORY[dtype.kind] == 3 and CATEGORY[found.kind] == 2:
                 found = np.result_type(found, np.complex64)
             else:
                 found = dtype
@@ -89,6 +89,8 @@ def _wider(a: np.dtype, b: np.dtype) -> np.dtype:
     """The common dtype of two of one rank: the kind counts first, then the size."""
     kinds = CATEGORY[a.kind], CATEGORY[b.kind]
     if kinds[0] == kinds[1] or kinds in ((2, 3), (3, 2)):
+        if {a.name, b.name} == {"float16", "bfloat16"}:  # of which NumPy has none
+            return np.dtype(np.float32)
         return np.promote_types(a, b)
     return a if kinds[0] > kinds[1] else b
 

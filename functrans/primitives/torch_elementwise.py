@@ -73,7 +73,9 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
     def plain(*operands: Array | complex) -> Any:
         dtype = floating(np.result_type(*operands))
-        return function(*[np.asarray(x, dtype) for x in operands])[()]
+        wide = np.dtype(np.float32) if dtype.kind == "V" else dtype  # bfloat16, rounded once
+        out = function(*[np.asarray(x, wide) for x in operands])
+        return out[()] if wide is dtype else np.asarray(out, dtype)[()]
 
     return plain
 
@@ -515,7 +517,7 @@ softplus_below: ArrayFunction = user_function(
 
 def _plain_lgamma(x: Array) -> Array:
     y = sf.lgamma_p.elementwise.function(x)  # type: ignore[union-attr]  # it is elementwise
-    return np.where(x == -math.inf, math.inf, y)[()]
+    return np.where(x == -math.inf, np.asarray(math.inf, y.dtype), y)[()]
 
 
 torch_lgamma_p: Primitive = unary(

@@ -108,3 +108,28 @@ def test_the_last_window_of_ceil_mode_may_be_short_of_its_extent() -> None:
     assert F.max_pool1d(x, 3, 3, dilation=2, ceil_mode=True).tolist() == [[[2.0]]]
     with pytest.raises(RuntimeError, match="too small"):
         F.max_pool1d(x, 3, 3, dilation=2)
+
+
+def test_windows_in_the_padding_alone_are_refused() -> None:
+    x = torch.arange(2.0).reshape(1, 1, 2)
+    assert F.max_pool1d(x, 2, 1, 1, dilation=2).tolist() == [[[1.0, 0.0]]]
+    with pytest.raises(RuntimeError, match="distance 3 lie in the padding of 1 alone"):
+        F.max_pool1d(x, 2, 1, 1, dilation=3)
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_means_of_as_many_windows_as_asked_for(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = 1 + seed % 3
+    extents, sizes = rng.integers(3, 7, n).tolist(), rng.integers(1, 8, n).tolist()
+    x = rng.standard_normal((2, *extents))
+    x[(0, *(e // 2 for e in extents))] = (np.nan, np.inf, 1.0)[seed % 3]
+    expected = np.empty((2, *sizes))
+    for place in np.ndindex(*sizes):
+        window = [
+            slice(k * e // m, -(-(k + 1) * e // m))
+            for k, e, m in zip(place, extents, sizes, strict=True)
+        ]
+        expected[(slice(None), *place)] = x[(slice(None), *window)].reshape(2, -1).mean(1)
+    found = getattr(F, f"adaptive_avg_pool{n}d")(torch.tensor(x)[:, None], sizes)
+    np.testing.assert_allclose(found.numpy()[:, 0], expected, rtol=1e-5, atol=1e-6)

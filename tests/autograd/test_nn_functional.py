@@ -163,6 +163,13 @@ def test_conv2d_is_a_correlation(rng: Any, options: Any) -> None:
     )
 
 
+def test_conv_transpose_refuses_to_have_no_output() -> None:
+    x, w = (F.pad(tensor(np.ones((1, 1, 1))), (0, k)) for k in (0, 1))
+    assert F.conv_transpose1d(x, w).shape == (1, 1, 2)
+    with pytest.raises(RuntimeError, match=r"Calculated output size per channel: \(0\)"):
+        F.conv_transpose1d(x, w, padding=1)
+
+
 def test_conv_transpose_is_the_transpose(rng: Any) -> None:
     x, y, w = (leaf(rng.standard_normal(s)) for s in ((1, 2, 5), (1, 3, 3), (3, 2, 3)))
     left = (F.conv1d(x, w, stride=2, padding=1) * y).sum()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -87,6 +89,24 @@ def test_one_cycle_ends():
         schedule.step()
     with pytest.raises(ValueError, match=r"Tried to step 4 times\. The specified number of total"):
         schedule.step()
+
+
+@pytest.mark.parametrize("name", sorted(SCHEDULES))
+def test_schedules_go_on_with_their_optimizers(name):
+    """Written to a file and read anew, both continue as they would have."""
+    optimizers = [_optimizer(ours), _optimizer(ours)]
+    first, second = (SCHEDULES[name](ours.optim.lr_scheduler, o) for o in optimizers)
+    for _ in range(4):
+        first.step()
+    states = pickle.loads(pickle.dumps([optimizers[0].state_dict(), first.state_dict()]))
+    optimizers[1].load_state_dict(states[0])
+    second.load_state_dict(states[1])
+    for _ in range(4):
+        first.step()
+        second.step()
+        assert second.get_last_lr() == first.get_last_lr()
+        assert optimizers[1].param_groups[0]["lr"] == optimizers[0].param_groups[0]["lr"]
+    assert isinstance(first, ours.optim.lr_scheduler.LRScheduler)
 
 
 @pytest.mark.parametrize("name", ["cyclic", "one cycle", "chained"])

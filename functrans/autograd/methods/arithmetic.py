@@ -79,7 +79,7 @@ def promoted(a: Any, b: Any, true: bool = False) -> tuple[Any, Any]:
 def in_dtype(x: Tensor | complex, dtype: np.dtype) -> Any:
     """An operand, tensor or number, in a dtype."""
     if isinstance(x, _NUMBERS):
-        return dtype.type(x) if dtype.kind in "biufc" else x
+        return dtype.type(x)
     return to_dtype(x, dtype)
 
 

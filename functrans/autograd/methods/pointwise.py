@@ -9,10 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named
+from functrans.autograd.dtypes import limits_of
 from functrans.autograd.methods.arithmetic import stepwise
 from functrans.autograd.methods.rows import (
     Row,
@@ -149,7 +148,7 @@ def nan_to_num(
     """Numbers in place of NaN and infinities; the derivative is 0 there."""
     if input.dtype.kind in "iub":
         return copied(input, "Clone")
-    limits = np.finfo(input.dtype)
+    limits = limits_of(input.dtype)
     dtype = input.dtype.type
     high = dtype(limits.max if posinf is None else posinf)
     low = dtype(limits.min if neginf is None else neginf)

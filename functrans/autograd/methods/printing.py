@@ -78,6 +78,8 @@ def set_printoptions(
 
 
 def _numbers(value: np.ndarray) -> str:
+    if value.dtype.kind == "V":  # bfloat16
+        value = value.astype(np.float32)
     precision, mode = _options["precision"], _options["sci_mode"]
     formatter: Any = None
     if mode is not None and value.dtype.kind == "f":

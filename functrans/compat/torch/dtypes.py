@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.dtypes import dtype as dtype
-from functrans.autograd.dtypes import torch_dtype
+from functrans.autograd.dtypes import limits_of, torch_dtype
 from functrans.autograd.methods.conversion import bfloat16_dtype
 from functrans.autograd.promotion import result_dtype, torch_defaults
 from functrans.core.boundary import boundary
@@ -126,12 +126,7 @@ class finfo(_Limits):  # noqa: N801  # torch's name
                 "torch.finfo() requires a floating point input type. Use torch.iinfo for "
                 f"{torch_dtype(own)!r}"
             )
-        if own.kind == "V":
-            from ml_dtypes import finfo as limits
-
-            super().__init__(limits(own), float)  # type: ignore[no-untyped-call]  # not in its stubs
-        else:
-            super().__init__(np.finfo(own), float)
+        super().__init__(limits_of(own), float)
 
 
 class iinfo(_Limits):  # noqa: N801  # torch's name

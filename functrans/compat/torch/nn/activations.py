@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from functrans.autograd.dtypes import limits_of
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods import reductions
 from functrans.autograd.methods.rows import check_tensor as check
@@ -283,7 +284,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
       RuntimeError: the number is negative.
     """
     if lambd < 0:
-        largest = float(np.finfo(input.dtype).max)
+        largest = float(limits_of(input.dtype).max)
         raise RuntimeError(
             f"lambda must be in range [0, {largest:g}] for input dtype {short_dtype(input.dtype)}, "
             f"but found {float(lambd):g}"

@@ -18,12 +18,12 @@ from functrans.autograd.methods.rows import form
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
-from functrans.compat.torch.nn.layers import padded
+from functrans.compat.torch.nn.layers import _take, padded
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
 from functrans.core.values import Array
-from functrans.primitives import convolution, dot, movement, structural
-from functrans.primitives.elementwise import maximum
+from functrans.primitives import convolution, movement, structural
+from functrans.primitives.elementwise import maximum, where
 from functrans.primitives.indexing import gather
 from functrans.primitives.slicing import BasicIndex, slice_index
 
@@ -195,10 +195,22 @@ def _transposed(
             strict=True,
         )
     )  # fmt: skip
+    stride = per_axis(stride, n)
+    sizes = [
+        (e - 1) * s + low + high - d * (k - 1) + 1
+        for e, s, (low, high), d, k in zip(
+            x.shape[2:], stride, pads, dilation, weight.shape[2:], strict=True
+        )
+    ]  # fmt: skip
+    if min(sizes) < 1:
+        given, made = (" x ".join(map(str, extents)) for extents in (x.shape[2:], sizes))
+        raise RuntimeError(
+            f"Given input size per channel: ({given}). Calculated output size per channel: "
+            f"({made}). Output size is too small"
+        )
     out = _CONV_TRANSPOSE(
-        x, weight, bias, stride=per_axis(stride, n), padding=pads, dilation=dilation,
-        groups=int(groups),
-    )  # fmt: skip
+        x, weight, bias, stride=stride, padding=pads, dilation=dilation, groups=int(groups)
+    )
     return _unbatched(out, was_added)
 
 
@@ -372,6 +384,11 @@ def _pool_arguments(
         if ceil_mode:
             count -= (count - 1) * s >= extent + p
             high = max(p, (count - 1) * s + reach - extent - p)
+        if d > extent and any(s * i < p and (s * i - p) % d >= extent for i in range(count)):
+            raise RuntimeError(
+                f"{name}: windows of {k} elements at distance {d} lie in the padding of {p} alone, "
+                f"beside an axis of {extent}; they have no largest element"
+            )
         pads.append((p, high))
     return window, stride, tuple(pads), dilation
 
@@ -467,18 +484,27 @@ avg_pool2d = form(_avg_pooled, "avg_pool2d", _MEANS.format("h, w"), _rank=2)
 avg_pool3d = form(_avg_pooled, "avg_pool3d", _MEANS.format("d, h, w"), _rank=3)
 
 
+def adaptive_bounds(extent: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Starts and stops of as many windows as asked for, which together cover an axis."""
+    numbers = np.arange(size + 1) * extent
+    return numbers[:-1] // size, -(-numbers[1:] // size)
+
+
 def _adaptive_avg(x: Any, *, sizes: tuple[int, ...]) -> Any:
     ndim, n = len(shape_of(x)), len(sizes)
     for i, size in enumerate(sizes):
         axis = ndim - n + i
-        extent = shape_of(x)[axis]
-        weights = np.zeros((size, extent))
-        for k in range(size):
-            start, stop = k * extent // size, -(-(k + 1) * extent // size)
-            weights[k, start:stop] = 1.0 / (stop - start)
-        product = dot.dot_general(x, structural.cast(weights, x.dtype), ((axis,), (1,)), ((), ()))
-        order = (*range(axis), ndim - 1, *range(axis, ndim - 1))
-        x = structural.transpose(product, order)
+        shape = shape_of(x)
+        starts, stops = adaptive_bounds(shape[axis], size)
+        counts = stops - starts
+        places = starts[:, None] + np.arange(counts.max(initial=0))
+        ones = (1,) * (ndim - 1 - axis)
+        if not (size and shape[axis] % size == 0):  # else the windows are the axis in parts
+            x = _take(x, np.minimum(places, shape[axis] - 1).reshape(-1), axis)
+        x = structural.reshape(x, (*shape[:axis], *places.shape, *shape[axis + 1 :]))
+        is_inside = (places < stops[:, None]).reshape(*places.shape, *ones)
+        x = x if is_inside.all() else where(is_inside, x, 0)
+        x = structural.reduce_sum(x, (axis + 1,)) / counts.astype(x.dtype).reshape(-1, *ones)
     return x
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.composites import composite
+from functrans.autograd.dtypes import limits_of
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.reductions import vector_norm_of
 from functrans.autograd.methods.shaping import axis_of
@@ -401,7 +402,7 @@ def rms_norm(
 ) -> Tensor:
     """Values divided by the root of the mean of their squares, over the last axes."""
     n = _check_normalized("rms_norm", input, normalized_shape)
-    small = float(np.finfo(input.dtype).eps) if eps is None else float(eps)
+    small = float(limits_of(input.dtype).eps) if eps is None else float(eps)
     return _RMS_NORM(input, weight, n=n, eps=small)
 
 

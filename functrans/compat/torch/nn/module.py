@@ -18,7 +18,7 @@ import numpy as np
 
 from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.hooks import Hooks
-from functrans.autograd.methods.conversion import device
+from functrans.autograd.methods.conversion import bfloat16_dtype, device
 from functrans.autograd.modes import modes, no_grad
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn.backward_hooks import BackwardHooks
@@ -731,6 +731,10 @@ class Module(HookRegistration):
     def half(self) -> Any:
         """``to(float16)``."""
         return self.to(np.float16)
+
+    def bfloat16(self) -> Any:
+        """``to(bfloat16)``."""
+        return self.to(bfloat16_dtype())
 
     def cuda(self, device: object = None) -> Any:
         """Refused: there is no GPU.

@@ -21,6 +21,7 @@ from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.nn.convolutions import (
     SPACES,
     _adaptive_sizes,
+    adaptive_bounds,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -48,8 +49,7 @@ __all__ = [
 
 def _adaptive_max(x: Array, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
     space = shape_of(x)[-len(sizes) :]
-    starts = [np.arange(m) * e // m for m, e in zip(sizes, space, strict=True)]
-    stops = [-(-np.arange(1, m + 1) * e // m) for m, e in zip(sizes, space, strict=True)]
+    starts, stops = zip(*map(adaptive_bounds, space, sizes), strict=True)
     widest = [int((b - a).max(initial=1)) for a, b in zip(starts, stops, strict=True)]
 
     def along(y: Array, i: int) -> list[Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -52,19 +53,7 @@ class Schedule:
         return self._last_lr
 
 
-class _Stored(Schedule):
-    """A schedule whose attributes are its state."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """All attributes but the optimizer."""
-        return {key: value for key, value in self.__dict__.items() if key != "optimizer"}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take over what ``state_dict`` gave."""
-        self.__dict__.update(state_dict)
-
-
-class LRScheduler(_Stored):
+class LRScheduler(Schedule):
     """The base of all schedules.
 
     Args:
@@ -75,6 +64,8 @@ class LRScheduler(_Stored):
       base_lrs: rates of the groups at the beginning.
       last_epoch: number of the last step.
     """
+
+    _schedulers: Sequence[Any] = ()
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         if not isinstance(optimizer, Optimizer):
@@ -136,6 +127,20 @@ class LRScheduler(_Stored):
             )
         self._step_count += 1
 
+    def state_dict(self) -> dict[str, Any]:
+        """All attributes but the optimizer; of schedules among them, their own."""
+        state = {key: value for key, value in self.__dict__.items() if key != "optimizer"}
+        if "_schedulers" in state:
+            state["_schedulers"] = [scheduler.state_dict() for scheduler in self._schedulers]
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what ``state_dict`` gave."""
+        state = dict(state_dict)
+        for scheduler, own in zip(self._schedulers, state.pop("_schedulers", ()), strict=True):
+            scheduler.load_state_dict(own)
+        self.__dict__.update(state)
+
 
 _Factor = Callable[[int], float]
 
@@ -161,13 +166,20 @@ class LambdaLR(LRScheduler):
         pairs = zip(self.base_lrs, self.lr_lambdas, strict=True)
         return [base * factor(self.last_epoch) for base, factor in pairs]
 
+    def state_dict(self) -> dict[str, Any]:
+        """All attributes but the optimizer; in place of functions what they hold, or ``None``."""
+        held = [None if isinstance(f, FunctionType) else dict(vars(f)) for f in self.lr_lambdas]
+        return {**super().state_dict(), "lr_lambdas": held}
 
-class MultiplicativeLR(LRScheduler):
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over what ``state_dict`` gave."""
+        for f, held in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
+            vars(f).update(held or {})
+        super().load_state_dict({**state_dict, "lr_lambdas": self.lr_lambdas})
+
+
+class MultiplicativeLR(LambdaLR):
     """The last rate times a function of the step."""
-
-    def __init__(self, optimizer: Optimizer, lr_lambda: Any, last_epoch: int = -1) -> None:
-        self.lr_lambdas: list[_Factor] = _per_group(optimizer, lr_lambda, "lr_lambdas")
-        super().__init__(optimizer, last_epoch)
 
     def rates(self) -> list[float]:
         """Rates at the present step."""
@@ -386,7 +398,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * share for base in self.base_lrs]
 
 
-class SequentialLR(Schedule):
+class SequentialLR(LRScheduler):
     """Schedules one after the other.
 
     Args:
@@ -420,7 +432,7 @@ class SequentialLR(Schedule):
         self._schedulers[0].step()
         self._last_lr = self._schedulers[0].get_last_lr()
 
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]  # as torch
         """Go on by one step."""
         self._meet()
         self.last_epoch += 1
@@ -435,7 +447,7 @@ class SequentialLR(Schedule):
         self._last_lr = scheduler.get_last_lr()
 
 
-class ReduceLROnPlateau(_Stored):
+class ReduceLROnPlateau(LRScheduler):
     """A factor when a quantity no longer gets better.
 
     Args:
@@ -488,7 +500,7 @@ class ReduceLROnPlateau(_Stored):
             limit = best + sign * self.threshold
         return a > limit if self.mode == "max" else a < limit
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Go on by one step with a value of the quantity."""
         self._meet()
         current = float(metrics)
