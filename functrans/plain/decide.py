@@ -84,11 +84,15 @@ class Look:
       reason: what needs a twin whatever the names are, and its line; empty if nothing does.
       has_lists: whether it makes lists.
       codes: the code of functions inside.
+      names: all names that it and these may read of a module.
     """
 
-    __slots__ = ("chains", "codes", "has_lists", "kept", "of_arguments", "reason", "stored")
+    __slots__ = (
+        "chains", "codes", "has_lists", "kept", "names", "of_arguments", "reason", "stored"
+    )  # fmt: skip
 
     has_lists: bool
+    names: tuple[str, ...]
     stored: set[str]
 
     def __init__(self, code: types.CodeType) -> None:
@@ -96,6 +100,8 @@ class Look:
         self.of_arguments: dict[tuple[str, ...], int] = {}
         self.codes = [c for c in code.co_consts if isinstance(c, types.CodeType)]
         self.kept: dict[str, tuple[tuple[str, ...], bool]] = {}
+        inside = [name for inner in self.codes for name in look_at(inner).names]
+        self.names = tuple(dict.fromkeys((*code.co_names, *inside)))
         self.stored = {name for inner in self.codes for name in look_at(inner).stored}
         self.reason = ""
         self.has_lists = any(look_at(inner).has_lists for inner in self.codes)
@@ -243,8 +249,48 @@ class _Seen:
 
 
 def reason_for_twin(function: object) -> str:
-    """The first thing found for which a function needs a twin; empty if it needs none."""
-    return _reason(function, _Seen())
+    """The first thing found for which a function needs a twin; empty if it needs none.
+
+    A function that is written where it is used (``grad(lambda x: ...)``) is another one every time,
+    of the same code: what was found counts as long as the names stand for the same.
+    """
+    if type(function) is not types.FunctionType or function.__closure__ or function.__dict__:
+        return _reason(function, _Seen())
+    code, names = function.__code__, _stand_for(function)
+    known = _reasons_of_codes.get(code)
+    if known is not None and known[0] == names:
+        return known[1]
+    reason = _reason(function, _Seen())
+    if names is not None:
+        _reasons_of_codes[code] = names, reason
+    return reason
+
+
+_reasons_of_codes: weakref.WeakKeyDictionary[types.CodeType, tuple[list[Any], str]] = listed(
+    "reasons for twins of codes", weakref.WeakKeyDictionary()
+)
+
+
+def _stand_for(function: types.FunctionType) -> list[Any] | None:
+    """What a function's names stand for; ``None`` where that may change though they stay."""
+    code, space = function.__code__, function.__globals__
+    found: list[Any] = [space.get("__name__"), code.co_filename]
+    for name in look_at(code).names:
+        value = space.get(name, MISSING)
+        kind = type(value)
+        if kind is types.FunctionType:
+            found.append(weakref.ref(value))
+        elif kind in _ALIKE:
+            found.append(kind)
+        elif value is MISSING or (kind is types.ModuleType and not is_user_module(value.__name__)):
+            found.append(value)
+        else:
+            return None
+    return found
+
+
+_ALIKE = frozenset({np.ndarray, bool, int, float, complex, str, type(None)})
+"""Types of which no value needs a twin, or all do."""
 
 
 def _reason(value: object, seen: _Seen) -> str:

@@ -1029,3 +1029,27 @@ def test_pytrees_stay_what_they_are() -> None:
     assert ft.grad(f)(POINT, weights) == 2.0
     gradient = ft.grad(f, argnums=1)(POINT, weights)
     np.testing.assert_array_equal(gradient["w"], [2 * POINT, 0.0])
+
+
+_helper: Any = np.sin
+
+
+def _uses_the_helper() -> Any:
+    return lambda x: _helper(x)
+
+
+@pytest.mark.parametrize("kind", ["function", "array"])
+def test_functions_of_one_code_are_looked_at_anew_where_a_name_stands_for_something_else(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plain(x: Any) -> Any:
+        return x * x
+
+    def solved(x: Any) -> Any:
+        return scipy.linalg.solve(x, x)
+
+    first: Any = {"function": plain, "array": np.ones(2)}[kind]
+    for value, expected in ((first, False), (solved, True), (first, False)):
+        monkeypatch.setitem(globals(), "_helper", value)
+        for _ in range(2):
+            assert needs_twin(_uses_the_helper()) is expected

@@ -360,13 +360,16 @@ class _Relaxed(TransformedDistribution, Family):
 
     has_rsample: Any = True
     _of: tuple[type[Family], type[transforms.Transform]]
+    _tells_base = True  # of ``validate_args``
 
     __init__ = construct
     expand = TransformedDistribution.expand
 
     def _build(self, values: dict[str, Any]) -> None:
         kind, transform = self._of
-        TransformedDistribution.__init__(self, kind(**values), transform(), values["validate_args"])
+        checks = values["validate_args"]
+        own = values | {"validate_args": checks if self._tells_base else None}
+        TransformedDistribution.__init__(self, kind(**own), transform(), checks)
 
     temperature, probs, logits = map(of_base, ("temperature", "probs", "logits"))
 
@@ -387,6 +390,7 @@ class RelaxedBernoulli(
     """
 
     _of = LogitRelaxedBernoulli, transforms.SigmoidTransform
+    _tells_base = False
 
 
 class RelaxedOneHotCategorical(
