@@ -72,15 +72,16 @@ def vmap(
         results = _Results(name, out_dims)
 
         @functools.wraps(func, assigned=("__name__",), updated=())
-        def one(lane: object, *own: Tensor) -> Any:
+        def one(*given: Any) -> Any:
+            *own, lane = given
             level = BatchLevel(randomness, size, lane, open_traces.get()[-1])
             with entered({"batches": (*modes.batches, level)}):
                 return results.taken(func(*own, **kwargs))  # keywords are not mapped
 
         lanes = Tensor.of(np.arange(size)) if randomness == "different" else None
         axes = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
-        given = (lanes, *args)
-        dims = _leaf_dims(name, "in_dims", in_dims, (0, *axes), given)
+        given = (*args, lanes)
+        dims = _leaf_dims(name, "in_dims", in_dims, (*axes, 0), given)
         moved: list[Any] = []
         called: list[Any] = []
 
@@ -94,7 +95,7 @@ def vmap(
                 return found
 
             run.__name__ = name
-            axes_of_all = (None if lanes is None else 0, *axes)
+            axes_of_all = (*axes, None if lanes is None else 0)
             return vectorize.vmap(run, axes_of_all, (results.dims, moved), chunk_size=chunk_size)
 
         try:

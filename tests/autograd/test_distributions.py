@@ -227,8 +227,22 @@ def test_samples_have_derivatives_whose_mean_is_that_of_the_mean(make, of, mean)
 
 def test_samples_that_are_not_differentiable_say_so():
     assert not dist.Poisson(1.0).has_rsample
-    with pytest.raises(NotImplementedError):
+    with pytest.raises(NotImplementedError, match="Poisson has no rsample"):
         dist.Poisson(1.0).rsample()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cdf", "entropy", "enumerate_support", "expand", "icdf", "log_prob", "mean", "mode",
+     "rsample", "support", "variance"],
+)  # fmt: skip
+def test_what_a_distribution_lacks_is_named(name):
+    class Bare(dist.Distribution):
+        arg_constraints = {}  # noqa: RUF012  # as users write it
+
+    takes = {"cdf": (X,), "icdf": (X,), "log_prob": (X,), "expand": ((2,),)}
+    with pytest.raises(NotImplementedError, match=rf"Bare.* {name}$"):
+        getattr(Bare(), name)(*takes.get(name, ()))
 
 
 # vectors -----------------------------------------------------------------------------------------

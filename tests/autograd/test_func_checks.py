@@ -206,3 +206,11 @@ def test_one_axis_in_a_tuple_is_that_of_one_result() -> None:
 def test_stacked_states_are_of_the_namespace_of_the_modules() -> None:
     parameters, _ = F.stack_module_state([torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)])
     assert "dtype" not in repr(parameters["weight"])
+
+
+@pytest.mark.parametrize("randomness", ["error", "different"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_an_argument_whose_value_is_asked_has_its_own_number(place: int, randomness: str) -> None:
+    mapped = torch.func.vmap(lambda *own: own[place].item(), randomness=randomness)
+    with pytest.raises(RuntimeError, match=rf"argument args\[{place}\]"):
+        mapped(torch.ones(3), torch.ones(3))

@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import functrans as ft
+import functrans.compat.torch as torch
 from functrans.autograd import grad, no_grad, tensor
 from functrans.autograd.checks import gradcheck, gradgradcheck
 from functrans.autograd.composites import composite
@@ -315,3 +316,13 @@ def test_an_operation_works_under_functional_transforms() -> None:
 def test_negative_pads_crop_in_every_mode(mode, expected):
     x = tensor(np.arange(5.0)[None])
     assert F.pad(x, (-1, 2), mode=mode).tolist() == [expected]
+
+
+def test_targets_that_are_no_classes_are_named_by_torchs_word() -> None:
+    with pytest.raises(RuntimeError, match="dtype to be Long or Byte, but got Float"):
+        F.nll_loss(torch.ones(2, 3), torch.ones(2))
+
+
+def test_shapes_that_do_not_broadcast_are_named() -> None:
+    with pytest.raises(RuntimeError, match=r"single shape: got \(2,\), \(3,\)"):
+        torch.broadcast_shapes((2,), (3,))

@@ -213,7 +213,8 @@ def broadcast_shapes(*shapes: Any) -> Size:
         return Size(np.broadcast_shapes(*shapes))
     except ValueError:
         raise RuntimeError(
-            "Shape mismatch: objects cannot be broadcast to a single shape"
+            "Shape mismatch: objects cannot be broadcast to a single shape: "
+            f"got {', '.join(map(repr, map(tuple, shapes)))}"
         ) from None
 
 

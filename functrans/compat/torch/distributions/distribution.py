@@ -36,8 +36,11 @@ EMPTY = Size()
 _PACKAGE = __name__.rpartition(".")[0]
 
 
-def _absent(self: object) -> Any:
-    raise NotImplementedError
+def _absent(name: str, doc: str | None = None) -> Any:
+    def get(self: object) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} has no {name}")
+
+    return property(get, doc=doc)
 
 
 class Distribution:
@@ -115,10 +118,10 @@ class Distribution:
 
     batch_shape = property(lambda self: self._batch_shape, doc="Extents of the parameters.")
     event_shape = property(lambda self: self._event_shape, doc="Extents of one value.")
-    arg_constraints: Any = property(_absent, doc="Sets of the parameters by name.")
-    support: Any = property(_absent, doc="The set of the values.")
-    mean: Any = property(_absent, doc="The mean.")
-    variance: Any = property(_absent, doc="The variance.")
+    arg_constraints: Any = _absent("arg_constraints", "Sets of the parameters by name.")
+    support: Any = _absent("support", "The set of the values.")
+    mean: Any = _absent("mean", "The mean.")
+    variance: Any = _absent("variance", "The variance.")
     stddev: Any = property(lambda self: self.variance.sqrt(), doc="The standard deviation.")
 
     @property
@@ -128,7 +131,7 @@ class Distribution:
 
     def expand(self, batch_shape: Shape, _instance: object = None) -> Any:
         """The same with a larger ``batch_shape``."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no expand")
 
     def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values without derivative; ``sample_shape`` comes first in their shape."""
@@ -137,7 +140,7 @@ class Distribution:
 
     def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values that are differentiable in the parameters."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no rsample")
 
     def sample_n(self, n: int) -> Tensor:
         """``n`` random values; deprecated."""
@@ -150,15 +153,15 @@ class Distribution:
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density, or of the probability, at values."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
         """The probability of at most a value."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
         """The value of a given cumulative probability."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values, along a new first axis.
@@ -166,11 +169,11 @@ class Distribution:
         Args:
           expand: whether the other axes are those of ``batch_shape``, or of extent 1.
         """
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no enumerate_support")
 
     def entropy(self) -> Tensor:
         """Shannon's entropy, in nats."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no entropy")
 
     def perplexity(self) -> Tensor:
         """The exponential of the entropy."""
@@ -275,8 +278,8 @@ class ExponentialFamily(Distribution):
     ``_mean_carrier_measure``, or its own ``entropy``.
     """
 
-    _natural_params: Any = property(_absent)
-    _mean_carrier_measure: Any = property(_absent)
+    _natural_params: Any = _absent("_natural_params")
+    _mean_carrier_measure: Any = _absent("_mean_carrier_measure")
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         raise NotImplementedError

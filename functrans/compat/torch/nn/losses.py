@@ -18,7 +18,7 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
-from functrans.compat.torch.nn.activations import check_tensor
+from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.core.boundary import warn
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.values import Array, Operand
@@ -516,7 +516,8 @@ def _checked_classes(
             else f"size mismatch (got input: {list(shape)}, target: {list(value.shape)})"
         )
     if value.dtype.kind not in "iu":
-        raise RuntimeError(f"expected scalar type Long but found {value.dtype}")
+        got = short_dtype(value.dtype)
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {got}")
     n = shape[axis]
     if weight is not None and tuple(weight.shape) != (n,):
         raise RuntimeError(
