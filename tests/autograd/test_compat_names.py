@@ -53,6 +53,13 @@ def test_a_name_that_is_not_offered_says_what_to_use(module, name, text):
         getattr(_module(module), name)
 
 
+@pytest.mark.parametrize("module", sorted({*NAMES} - {"torch.Tensor", "torch.autograd.graph"}))
+def test_each_name_that_is_not_offered_says_so(module):
+    for name in NAMES[module]:
+        with pytest.raises(AttributeError, match=rf"{module}\.{name} is not offered by functrans"):
+            getattr(_module(module), name)
+
+
 @pytest.mark.parametrize("module", sorted({*NAMES, "torch.nn.functional"} - {"torch.Tensor"}))
 def test_an_unknown_name_is_an_ordinary_error(module):
     with pytest.raises(AttributeError, match="has no attribute 'no_such_name'"):

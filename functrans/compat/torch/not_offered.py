@@ -66,6 +66,7 @@ INSTEAD: dict[str, str] = {
     "torch.while_loop": "use functrans.lax.while_loop in functions of arrays",
     "torch.utils.tensorboard": "import SummaryWriter of the package tensorboardX",
     "torch.optim.swa_utils": "average in no_grad: mean.lerp_(parameter, 1 / n)",
+    "torch.nn.utils.weight_norm": "compute v * (g / v.norm(dim=1, keepdim=True)) in forward()",
     "torch.nn.utils.parametrizations": "compute the weight from a parameter in forward()",
     "torch.nn.SyncBatchNorm": "use torch.nn.BatchNorm1d, 2d or 3d",
     "torch.optim.SparseAdam": "use torch.optim.Adam; gradients are dense",

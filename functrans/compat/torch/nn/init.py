@@ -20,9 +20,12 @@ from functrans.autograd.modes import modes, no_grad
 from functrans.autograd.random import check_filled, stream
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.writes import write
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.values import assign
 from functrans.core.boundary import warn
 from functrans.core.values import Array
+
+__getattr__ = _nothing_else(__name__)
 
 
 def _set(tensor: Tensor, value: Array | complex) -> Tensor:

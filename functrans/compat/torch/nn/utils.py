@@ -15,6 +15,7 @@ from functrans.autograd.composites import composite
 from functrans.autograd.modes import no_grad
 from functrans.autograd.promotion import torch_tensor
 from functrans.autograd.tensors import Tensor
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.values import assign, value_of
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.values import Array
@@ -22,6 +23,8 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.reduction import reduce_max
+
+__getattr__ = _nothing_else(__name__)
 
 
 def _gradients(parameters: Any) -> list[Tensor]:
