@@ -863,3 +863,12 @@ def test_distributions_that_are_modules():
             )
 
     assert Normal(torch.Size([2])).batch_shape == (2,)
+
+
+@pytest.mark.parametrize("batch", [(), (5,), (2, 3)])
+def test_choices_are_those_of_multinomial(batch):
+    probs = torch.tensor(np.random.default_rng(0).random((*batch, 4)))
+    torch.manual_seed(3)
+    expected = torch.multinomial(probs.reshape(-1, 4), 6, True).T.reshape(2, 3, *batch)
+    torch.manual_seed(3)
+    assert torch.equal(torch.distributions.Categorical(probs).sample((2, 3)), expected)

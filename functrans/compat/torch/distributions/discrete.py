@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
-from functrans.autograd.methods.filling import bernoulli
+from functrans.autograd.methods.filling import bernoulli, multinomial
 from functrans.autograd.sizes import Size
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions import constraints
@@ -389,11 +389,9 @@ class LogitRelaxedBernoulli(
 
 
 def _draw_choice(shape: Shape, probs: Tensor) -> Tensor:
-    def draw(rng: np.random.Generator, size: Any, p: np.ndarray) -> Any:
-        total = p.astype(np.float64).cumsum(-1)
-        return (rng.random(size)[..., None] * total[..., -1:] >= total).sum(-1)
-
-    return numbers(draw, shape, np.dtype(np.int64), probs)
+    batch, events = probs.shape[:-1], probs.shape[-1]
+    n = math.prod(shape[: len(shape) - len(batch)])
+    return multinomial(probs.reshape(-1, events), n, True).T.reshape(shape)
 
 
 _CHOICE = {"probs": constraints.simplex, "logits": constraints.real_vector}
