@@ -57,6 +57,7 @@ class OperationPlan:
     """What an operation is for one kind of operands.
 
     Attributes:
+      function: the operation's, for operands of such dtypes.
       primal: ``(*arrays) -> (*outs, *residuals)``.
       linear: its linear part, ``(*residuals, *tangents) -> tangents``; ``None`` without parents.
       positions: of the operands that are arrays.
@@ -71,6 +72,7 @@ class OperationPlan:
         program, and the positions of the operands that it gives cotangents of.
     """
 
+    function: Callable[..., Any]
     primal: Jaxpr
     run: Callable[..., list[Any]]
     linear: Jaxpr | None
@@ -204,8 +206,7 @@ class Operation:
         )
         node.label = self.label
         node.plan = plan
-        function = rounded(self.function, values) if outs[0].dtype.kind == "V" else self.function
-        node.function = partial(function, **static) if static else function
+        node.function = partial(plan.function, **static) if static else plan.function
         node.operands = values
         of_operands = {i: unsaved_guard(x) for i, x in enumerate(operands) if isinstance(x, Tensor)}
         node.operand_guards = tuple(of_operands.values())
@@ -270,6 +271,7 @@ def _make_plan(
     argument = dict(zip(jaxpr.invars, positions, strict=True))
     out_roots = [roots.get(v) if isinstance(v, Var) else None for v in jaxpr.outvars[:n]]
     return OperationPlan(
+        function=function,
         primal=jaxpr,
         run=partial(executable(jaxpr), *jaxpr.consts),
         linear=linear,
