@@ -14,7 +14,7 @@ from typing import Any
 
 from functrans.autograd.methods.conversion import CPU
 from functrans.autograd.sizes import Size
-from functrans.autograd.tensors import Tensor, refuse_device
+from functrans.autograd.tensors import Tensor, called, refuse_device
 from functrans.compat.torch.functional_names import FUNCTIONS, TORCH
 from functrans.compat.torch.not_offered import nothing_else
 from functrans.core.boundary import boundary
@@ -160,13 +160,12 @@ def sparse_coo_tensor(
     return SparseTensor(places, given, (places.amax(1) + 1).tolist() if size is None else size)
 
 
-@boundary
-def mm(mat1: Any, mat2: Tensor) -> Tensor:
+def _product(mat1: Any, mat2: Tensor) -> Tensor:
     """The product of a sparse and a dense matrix."""
     found: Tensor = FUNCTIONS["matmul"](mat1, mat2)
     return found
 
 
-dsmm = spmm = mm
+mm, dsmm, spmm = (boundary(called(_product, name)) for name in ("mm", "dsmm", "spmm"))
 
 __getattr__ = nothing_else(__name__)
