@@ -523,7 +523,7 @@ def _check_state() -> None:
     ]
     if state.open_traces.get():
         left.append("open traces")
-    if running.backward is not None or running.node is not None:
+    if running.backward is not None:
         left.append("a backward pass")
     if left:
         for name in _DEFAULTS:

@@ -323,6 +323,8 @@ def _may_refuse(step: dict[str, Any], model: Model, text: str) -> bool:
     if step["do"] != "write":
         expected = {"ft.jit": "was computed outside", "@": "have the same dtype"}
         expected["T.complex"] = "Expected object of scalar type"
+        if not {"identity", "copy", "wide"}.isdisjoint(step["in"]):
+            expected["T.func."] = "saved tensor hooks"
         return any(word in step["text"] and part in text for word, part in expected.items())
     target = cells[0]
     return (

@@ -46,7 +46,8 @@ def is_tensor(obj: object) -> bool:
     """Whether an object is a tensor.
 
     Example:
-      >>> is_tensor(TORCH.zeros(2))
+      >>> import functrans.compat.torch as torch
+      >>> is_tensor(torch.zeros(2))
       True
     """
     return isinstance(obj, Tensor)

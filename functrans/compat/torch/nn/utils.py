@@ -105,8 +105,8 @@ def clip_grad_norm_(
       RuntimeError: the norm is not finite, and that is an error.
 
     Example:
-      >>> from functrans.autograd import tensor
-      >>> x = tensor([3.0, 4.0], requires_grad=True)
+      >>> import functrans.compat.torch as torch
+      >>> x = torch.tensor([3.0, 4.0], requires_grad=True)
       >>> (0.5 * x * x).sum().backward()
       >>> clip_grad_norm_(x, 1.0)
       tensor(5.)
