@@ -490,6 +490,10 @@ def adaptive_bounds(extent: int, size: int) -> tuple[np.ndarray, np.ndarray]:
     return numbers[:-1] // size, -(-numbers[1:] // size)
 
 
+_FEW_WINDOWS = 16
+"""Up to so many are summed one by one; of more the elements are gathered."""
+
+
 def _adaptive_avg(x: Any, *, sizes: tuple[int, ...]) -> Any:
     ndim, n = len(shape_of(x)), len(sizes)
     for i, size in enumerate(sizes):
@@ -499,6 +503,15 @@ def _adaptive_avg(x: Any, *, sizes: tuple[int, ...]) -> Any:
         counts = stops - starts
         places = starts[:, None] + np.arange(counts.max(initial=0))
         ones = (1,) * (ndim - 1 - axis)
+        if 0 < size <= _FEW_WINDOWS and shape[axis] % size:
+            rest = (slice(None),) * (ndim - 1 - axis)
+            windows = [
+                slice_index(x, BasicIndex((..., slice(int(a), int(b)), *rest)))
+                for a, b in zip(starts, stops, strict=True)
+            ]
+            sums = [structural.reduce_sum(window, (axis,)) for window in windows]
+            x = movement.stack(sums, axis=axis) / counts.astype(x.dtype).reshape(-1, *ones)
+            continue
         if not (size and shape[axis] % size == 0):  # else the windows are the axis in parts
             x = _take(x, np.minimum(places, shape[axis] - 1).reshape(-1), axis)
         x = structural.reshape(x, (*shape[:axis], *places.shape, *shape[axis + 1 :]))
