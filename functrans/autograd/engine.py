@@ -119,9 +119,8 @@ class Pass:
                     self.captures.setdefault(node, []).append((index, position))
                 self.special = goals
         self.scheduled = set(order)
-        lone = {
-            x for x in roots if x.primitive is None and x in self.scheduled
-        }  # nothing reads them
+        # Leaves that nothing reads.
+        lone = {x for x in roots if x.primitive is None and x in self.scheduled}
         if lone:
             lone.difference_update(*[node.parents for node in order])
         placed: set[Node] = set()

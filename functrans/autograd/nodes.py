@@ -200,7 +200,7 @@ class GraphNode(Hooked, Node):
     """
 
     label = ""
-    guards: Sequence[Guard | None] = ()
+    guards: Sequence[Guard] = ()
     primals: Sequence[Any] | None = None
     primal_guards: Sequence[Guard] = ()
     is_freed = False
@@ -228,7 +228,7 @@ class GraphNode(Hooked, Node):
         if self.is_freed:
             raise RuntimeError(FREED)
         for guard in self.guards:
-            if guard is None or guard.storage.version == guard.version:
+            if guard.storage.version == guard.version:
                 continue
             if lies_in(guard.value, self.read()):
                 raise modified(guard, self)
@@ -264,7 +264,7 @@ class GraphNode(Hooked, Node):
 
     def keep_result(self, storage: Storage, memory: np.ndarray) -> None:
         """Keep what is saved of a result, whose memory is about to be written to."""
-        own = [guard for guard in self.guards if guard is not None and guard.storage is storage]
+        own = [guard for guard in self.guards if guard.storage is storage]
         if any(guard.version != storage.version for guard in own):
             return  # it is lost already
         copies: dict[int, Any] = {}
@@ -275,7 +275,7 @@ class GraphNode(Hooked, Node):
             return copies.setdefault(id(value), value.copy())
 
         self.replace_residuals(one)
-        self.guards = [g for g in self.guards if g is None or g.storage is not storage]
+        self.guards = [g for g in self.guards if g.storage is not storage]
 
     def replace_residuals(self, function: Callable[[Any], Any]) -> None:
         """Put what a function makes of each residual in its place."""
@@ -299,8 +299,9 @@ class GraphNode(Hooked, Node):
         if self.is_freed:
             raise RuntimeError(FREED)
         for guard in self.guards:
-            if guard is None or guard.storage.version != guard.version:
+            if guard.storage.version != guard.version:
                 self.residuals()  # says what was written to, unless that is not read
+                break
         saved = self.saved
         if records or (self.annotations and self.is_packed):
             return pull(self.with_saved(unpacked(self, saved, records)), ct, size)

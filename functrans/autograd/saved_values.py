@@ -106,7 +106,7 @@ def saved_by_name(node: Any, name: str) -> Any:
         value, storage = packed._value, packed._stored()
     else:
         for guard in node.guards:
-            if guard is not None and guard.value is value:
+            if guard.value is value:
                 if guard.storage.version != guard.version:
                     raise modified(guard, node)
                 storage = guard.storage
@@ -205,7 +205,7 @@ class SavedTensor:
         guards = list(node.guards)
         tensor = Tensor.of(value if hasattr(value, "shape") else np.asarray(value))
         for i, guard in enumerate(guards):
-            if guard is not None and guard.value is value:
+            if guard.value is value:
                 if guard.storage.version != guard.version:
                     raise modified(guard, node)
                 tensor._storage = guard.storage

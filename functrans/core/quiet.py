@@ -32,11 +32,6 @@ def _error_state() -> tuple[contextvars.ContextVar[Any], Any] | None:
 _FOUND = _error_state()
 
 
-def _by_errstate(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
-    with np.errstate(all="ignore"):
-        return function(*args, **kwargs)
-
-
 def _begin_errstate() -> Any:
     state = np.errstate(all="ignore")
     state.__enter__()
@@ -47,28 +42,24 @@ def _end_errstate(state: Any) -> None:
     state.__exit__(None, None, None)
 
 
-def _by_token(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
+begin_quiet: Callable[[], Any]
+end_quiet: Callable[[Any], None]
+if _FOUND is None:
+    begin_quiet, end_quiet = _begin_errstate, _end_errstate
+else:
+    begin_quiet, end_quiet = partial(_FOUND[0].set, _FOUND[1]), _FOUND[0].reset
+"""What ``quietly`` does before and after the call, for the hottest places: a token goes between."""
+
+
+def quietly(function: Callable[..., Any], *args: object, **kwargs: object) -> Any:
     """A function of arguments, evaluated without NumPy's warnings.
 
     Example:
       >>> quietly(np.log, np.zeros(1))
       array([-inf])
     """
-    token = _set(_STATE)
+    token = begin_quiet()
     try:
         return function(*args, **kwargs)
     finally:
-        _reset(token)
-
-
-begin_quiet: Callable[[], Any]
-end_quiet: Callable[[Any], None]
-if _FOUND is None:
-    quietly = _by_errstate
-    begin_quiet, end_quiet = _begin_errstate, _end_errstate
-else:
-    _STATE = _FOUND[1]
-    _set, _reset = _FOUND[0].set, _FOUND[0].reset
-    quietly = _by_token
-    begin_quiet, end_quiet = partial(_set, _STATE), _reset
-"""What ``quietly`` does before and after the call, for the hottest places: a token goes between."""
+        end_quiet(token)

@@ -256,6 +256,9 @@ def reason_for_twin(function: object) -> str:
     """
     if type(function) is not types.FunctionType or function.__closure__ or function.__dict__:
         return _reason(function, _Seen())
+    own = _reasons.get(function)
+    if own is not None:
+        return own
     code, names = function.__code__, _stand_for(function)
     known = _reasons_of_codes.get(code)
     if known is not None and known[0] == names:

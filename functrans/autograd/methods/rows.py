@@ -516,7 +516,7 @@ def overwrite(name: str, x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tens
     node = new._node
     if node is not None and x._storage is not None:
         node = node.parents[0] if node.primitive is OUTPUT else node
-        if any(guard is not None and guard.storage is x._storage for guard in node.guards):
+        if any(guard.storage is x._storage for guard in node.guards):
             value = x._memory()  # one that is traced does not change
             kept = value if isinstance(value, Tracer) else value.copy()
             before = Tensor.of(kept, node_of(x), x.__dict__.get("_trace"))

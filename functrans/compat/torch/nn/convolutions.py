@@ -282,7 +282,7 @@ def largest(
       starts: per axis the first elements of the windows.
       window: extents of the windows.
       dilation: distance of the elements of a window.
-      along: of the padded array and an axis, the first elements of all windows, the second ...,
+      along: of the padded array and an axis, the first elements of all windows, and so on.
     """
     n, lead = len(window), shape_of(x)[: -len(window)]
     space = shape_of(x)[-n:]

@@ -500,7 +500,7 @@ class ReduceLROnPlateau(LRScheduler):
             limit = best + sign * self.threshold
         return a > limit if self.mode == "max" else a < limit
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]  # as torch
         """Go on by one step with a value of the quantity."""
         self._meet()
         current = float(metrics)

@@ -167,7 +167,7 @@ class DataLoader(Generic[T]):
             if shuffle:
                 sampler = RandomSampler(dataset, generator=generator)  # type: ignore[arg-type]  # which says its length
             else:
-                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]
+                sampler = SequentialSampler(dataset)  # type: ignore[arg-type]  # likewise
         if batch_size is not None and batch_sampler is None and not is_iterable:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         if is_iterable and batch_size is not None:
