@@ -133,3 +133,22 @@ def test_means_of_as_many_windows_as_asked_for(seed: int) -> None:
         expected[(slice(None), *place)] = x[(slice(None), *window)].reshape(2, -1).mean(1)
     found = getattr(F, f"adaptive_avg_pool{n}d")(torch.tensor(x)[:, None], sizes)
     np.testing.assert_allclose(found.numpy()[:, 0], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("words", [{"kernel_size": 0}, {"stride": 0}, {"dilation": -1}])
+def test_windows_without_extent_or_distance_are_refused(words: dict[str, int]) -> None:
+    for rank in (1, 2, 3):
+        x = torch.ones((1, 1, *(4,) * rank))
+        for name in ("max_pool", "avg_pool"):
+            if name == "avg_pool" and "dilation" in words:
+                continue
+            with pytest.raises(RuntimeError, match="should be greater than zero, but got"):
+                getattr(F, f"{name}{rank}d")(x, **{"kernel_size": 2, **words})
+
+
+@pytest.mark.parametrize("name", ["adaptive_max_pool", "adaptive_avg_pool"])
+def test_negative_numbers_of_windows_are_refused(name: str) -> None:
+    for rank in (1, 2, 3):
+        x = torch.ones((1, 1, *(4,) * rank))
+        with pytest.raises(RuntimeError, match="must be greater than or equal to 0 but received"):
+            getattr(F, f"{name}{rank}d")(x, -1)

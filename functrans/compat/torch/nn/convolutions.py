@@ -365,6 +365,10 @@ def _pool_arguments(
     window = per_axis(window, n)
     stride = window if stride is None or stride == () or stride == [] else per_axis(stride, n)
     padding, dilation = per_axis(padding, n), per_axis(dilation, n)
+    given = {"kernel size": window, "stride": stride, "dilation": dilation}
+    for what, numbers in given.items():
+        if min(numbers) < 1:
+            raise RuntimeError(f"{name}: {what} should be greater than zero, but got {numbers}")
     pads = []
     for extent, k, s, p, d in zip(x.shape[-n:], window, stride, padding, dilation, strict=True):
         if p > ((k - 1) * d + 1) // 2:
@@ -526,7 +530,12 @@ _ADAPTIVE_AVG = Operation("AdaptiveAvgPool2D", _adaptive_avg)
 
 def _adaptive_sizes(x: Tensor, output_size: int | Sequence[int], n: int) -> tuple[int, ...]:
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
-    return tuple(x.shape[i - n] if size is None else int(size) for i, size in enumerate(given))
+    sizes = tuple(x.shape[i - n] if size is None else int(size) for i, size in enumerate(given))
+    if min(sizes) < 0:
+        raise RuntimeError(
+            f"elements of output_size must be greater than or equal to 0 but received {list(sizes)}"
+        )
+    return sizes
 
 
 def _adaptive_mean(input: Tensor, output_size: int | Sequence[int], *, _rank: int = 1) -> Tensor:
