@@ -74,6 +74,8 @@ FORMS = {
 }
 OVERLOADED = {name: form for form, names in FORMS.items() for name in names.split()}
 
+_WIDTH = 100
+
 # Of ``Tracer`` itself, or for messages only.
 NOT_TYPED = {"__getattr__", "__array_ufunc__", "__array_function__", "__init_subclass__"}
 
@@ -180,6 +182,30 @@ def _method(name: str, function: Any, imports: _Imports) -> str:
     return f"def {name}({', '.join(parts)}) -> {result}: ...\n"
 
 
+def _aliases(names: list[str]) -> str:
+    """Statements that give a method's type, that of the first name, to all others."""
+    first, *others = names
+    lines, row = [], ""
+    for name in others:
+        if len(f"    {row}{name} = {first}") > _WIDTH:
+            lines.append(row + first)
+            row = ""
+        row += f"{name} = "
+    return "\n".join([*lines, row + first]) + "\n"
+
+
+def _grouped(methods: dict[str, str]) -> list[str]:
+    """The stubs of methods; what has the type of a method before it stands behind that."""
+    groups: dict[str, list[str]] = {}
+    for name, text in methods.items():
+        kind = text.removeprefix(f"def {name}")
+        groups.setdefault(kind if kind != text and name[0] != "_" else name, []).append(name)
+    return [
+        methods[names[0]] + (_aliases(names) if len(names) > 1 else "")
+        for names in groups.values()
+    ]
+
+
 def stub() -> str:
     """The text of the stub."""
     body = ast.parse(Path(tensors.__file__).read_text("utf-8")).body
@@ -197,25 +223,25 @@ def stub() -> str:
         and isinstance(value, (FunctionType, property, staticmethod))
     }
     imports = _Imports(set(members))
-    lines = []
+    methods = {}
     for name, value in sorted(members.items()):
         if isinstance(value, property):
-            lines.append(f"@property\n{_method(name, value.fget, imports)}")
+            methods[name] = f"@property\n{_method(name, value.fget, imports)}"
             if value.fset is not None:
                 given = list(inspect.unwrap(value.fset).__annotations__.values())[1]
                 kind = imports.text(given, value.fset)
-                lines.append(f"@{name}.setter\ndef {name}(self, value: {kind}) -> None: ...\n")
+                methods[name] += f"@{name}.setter\ndef {name}(self, value: {kind}) -> None: ...\n"
         elif isinstance(value, staticmethod):
-            lines.append("def __new__(cls, *args: Any, **options: Any) -> Self: ...\n")
+            methods[name] = "def __new__(cls, *args: Any, **options: Any) -> Self: ...\n"
         else:
-            lines.append(_method(name, value, imports))
+            methods[name] = _method(name, value, imports)
     text = HEADER + str(imports)
     for fields in FIELDS:
         title = "".join(field[0].upper() + field[1:] for field in fields).replace("_", "")
         text += f"class {title}(NamedTuple):\n"
         text += "".join(f"    {field}: Tensor\n" for field in fields)
     text += "class TensorMethods(Tracer):\n"
-    text += "".join("    " + line + "\n" for line in "".join(lines).splitlines())
+    text += "".join("    " + line + "\n" for line in "".join(_grouped(methods)).splitlines())
     return text
 
 
