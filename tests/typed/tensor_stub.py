@@ -35,7 +35,7 @@ _SELECTED = """
 @overload
 def {0}(self, dim: None = None) -> Tensor: ...
 @overload
-def {0}(self, dim: builtins.int, keepdim: builtins.bool = False) -> ValuesIndices: ...
+def {0}(self, dim: _int, keepdim: _bool = False) -> ValuesIndices: ...
 """
 _EXTREME = """
 @overload
@@ -43,15 +43,15 @@ def {0}(self) -> Tensor: ...
 @overload
 def {0}(self, dim: Tensor) -> Tensor: ...
 @overload
-def {0}(self, dim: builtins.int, keepdim: builtins.bool = False) -> ValuesIndices: ...
+def {0}(self, dim: _int, keepdim: _bool = False) -> ValuesIndices: ...
 @overload
 def {0}(self, *, other: Tensor) -> Tensor: ...
 """
 _PER_AXIS = """
 @overload
-def {0}(self, dim: None = None) -> tuple[builtins.int, ...]: ...
+def {0}(self, dim: None = None) -> tuple[_int, ...]: ...
 @overload
-def {0}(self, dim: builtins.int) -> builtins.int: ...
+def {0}(self, dim: _int) -> _int: ...
 """
 _PLACES = """
 @overload
@@ -61,9 +61,9 @@ def {0}(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]: ...
 """
 _TYPE = """
 @overload
-def {0}(self, dtype: None = None, non_blocking: builtins.bool = False) -> builtins.str: ...
+def {0}(self, dtype: None = None, non_blocking: _bool = False) -> str: ...
 @overload
-def {0}(self, dtype: Any, non_blocking: builtins.bool = False) -> Tensor: ...
+def {0}(self, dtype: Any, non_blocking: _bool = False) -> Tensor: ...
 """
 FORMS = {
     _SELECTED: "median nanmedian",
@@ -89,10 +89,11 @@ HEADER = '''\
 
 
 class _Imports(ast.NodeTransformer):
-    """Collects what annotations name; builtins that are hidden by methods are qualified."""
+    """Collects what annotations name; builtins that methods hide get another name, ``_int``."""
 
     def __init__(self, methods: set[str]) -> None:
         self.methods = methods
+        self.hidden = {"bool", "int"}
         self.needed = {
             ("typing", name) for name in ["Any", "Literal", "NamedTuple", "Self", "overload"]
         }
@@ -117,7 +118,8 @@ class _Imports(ast.NodeTransformer):
             is_pythons = module in ("collections.abc", "typing")
             self.needed.add((module if is_own or is_pythons else self.module, name))
         elif hasattr(builtins, name) and name in self.methods:
-            return ast.Attribute(ast.Name("builtins"), name)
+            self.hidden.add(name)
+            return ast.Name(f"_{name}")
         return node
 
     def __str__(self) -> str:
@@ -129,7 +131,8 @@ class _Imports(ast.NodeTransformer):
         ]
         n_pythons = len([module for module in modules if not module.startswith("functrans")])
         lines[n_pythons:n_pythons] = ["", "import numpy as np", ""]
-        return "\n".join(["import builtins", *lines]) + "\n\n"
+        names = [f"from builtins import {name} as _{name}" for name in sorted(self.hidden)]
+        return "\n".join([*names, *lines]) + "\n\n"
 
 
 def _default(value: object) -> str:
