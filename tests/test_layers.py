@@ -246,14 +246,14 @@ torch.utils.loading
 torch.autograd torch.backends torch.cuda torch.nn.attention torch.nn.convolutions
 torch.nn.hook_registration torch.nn.margin_losses torch.nn.noise torch.optim.optimizer
 torch.utils.data torch.weights
-torch.nn.module torch.nn.pooling torch.optim.algorithms torch.optim.further_algorithms
+torch.nn.module torch.nn.pooling torch.optim.algorithms
 torch.__main__ torch.nn.parallel torch.optim.lbfgs torch.optim.schedules torch.saving torch.utils
 torch torch.nn.containers torch.nn.module_rows torch.nn.resampling torch.optim.cyclic_schedules
 torch.nn.functional torch.optim.lr_scheduler
 torch.nn.layer_modules torch.nn.loss_modules torch.nn.resampling_modules torch.optim
 torch.nn.activation_modules torch.nn.attention_modules torch.nn.convolution_modules
-torch.nn.margin_loss_modules torch.nn.noise_modules torch.nn.recurrent_modules
-torch.nn.pooling_modules torch.nn.transformer_modules
+torch.nn.recurrent_modules
+torch.nn.transformer_modules
 torch.nn.modules
 torch.nn
 torch.distributions.constraints torch.distributions.sampling torch.distributions.utils

@@ -1,7 +1,7 @@
 """Convolutions and pooling as modules.
 
 Here: convolutions, which hold parameters, and functions with settings. Not here: what they
-compute (``nn.functional``), what their classes are made of (``nn.module_rows``).
+compute (``nn.convolutions``, ``nn.pooling``), what their classes are made of (``nn.module_rows``).
 
 Layer: ``compat``.
 """
@@ -21,8 +21,11 @@ from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
 
 __all__ = [
-    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AvgPool1d", "AvgPool2d", "Conv1d", "Conv2d",
-    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "CosineSimilarity", "MaxPool1d", "MaxPool2d",
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "Conv1d",
+    "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineSimilarity",
+    "LPPool1d", "LPPool2d", "LPPool3d", "LocalResponseNorm", "MaxPool1d", "MaxPool2d", "MaxPool3d",
+    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
 ]  # fmt: skip
 
 # convolutions ------------------------------------------------------------------------------------
@@ -258,3 +261,88 @@ class AdaptiveAvgPool2d(Applied, function=functional.adaptive_avg_pool2d):
 
 class CosineSimilarity(Applied, function=functional.cosine_similarity, takes="x1 x2", shown=""):
     """Cosine of the angle between vectors along an axis."""
+
+
+class _AdaptiveMaxPool(Applied, shown="output_size={0.output_size}"):
+    """The largest elements of as many windows as asked for."""
+
+
+class _MaxUnpool(Applied, settings="kernel_size stride padding", takes="input indices output_size"):
+    """Elements put back where windows had their largest."""
+
+
+def _with_float_norm(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def pool(input: Tensor, norm_type: float, *args: object, **settings: object) -> Any:
+        return function(input, float(norm_type), *args, **settings)
+
+    return pool
+
+
+class ConvTranspose3d(_TransposedConv):
+    """The transpose of ``Conv3d``."""
+
+    rank = 3
+    function = staticmethod(functional.conv_transpose3d)
+
+
+class MaxPool3d(_MaxPool, function=functional.max_pool3d):
+    """The largest element of windows of ``[n, c, d, h, w]``."""
+
+
+class AvgPool3d(AvgPool2d, function=functional.avg_pool3d, shown=WINDOW, prepare=stride_or_window):
+    """Means of windows of ``[n, c, d, h, w]``."""
+
+
+class AdaptiveAvgPool3d(Applied, function=functional.adaptive_avg_pool3d):
+    """Means of as many windows as asked for, of ``[n, c, d, h, w]``."""
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool, function=functional.adaptive_max_pool1d):
+    """The largest elements of as many windows as asked for, of ``[n, c, l]``."""
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool, function=functional.adaptive_max_pool2d):
+    """The largest elements of as many windows as asked for, of ``[n, c, h, w]``."""
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool, function=functional.adaptive_max_pool3d):
+    """The largest elements of as many windows as asked for, of ``[n, c, d, h, w]``."""
+
+
+class MaxUnpool1d(
+    _MaxUnpool, function=functional.max_unpool1d, prepare=functools.partial(per_axis_settings, 1)
+):
+    """Elements put back where ``MaxPool1d`` found them."""
+
+
+class MaxUnpool2d(
+    _MaxUnpool, function=functional.max_unpool2d, prepare=functools.partial(per_axis_settings, 2)
+):
+    """Elements put back where ``MaxPool2d`` found them."""
+
+
+class MaxUnpool3d(
+    _MaxUnpool, function=functional.max_unpool3d, prepare=functools.partial(per_axis_settings, 3)
+):
+    """Elements put back where ``MaxPool3d`` found them."""
+
+
+class LPPool1d(Applied, function=_with_float_norm(functional.lp_pool1d)):
+    """Roots of sums of powers of windows of ``[n, c, l]``."""
+
+
+class LPPool2d(Applied, function=_with_float_norm(functional.lp_pool2d)):
+    """Roots of sums of powers of windows of ``[n, c, h, w]``."""
+
+
+class LPPool3d(Applied, function=_with_float_norm(functional.lp_pool3d)):
+    """Roots of sums of powers of windows of ``[n, c, d, h, w]``."""
+
+
+class LocalResponseNorm(
+    Applied,
+    function=functional.local_response_norm,
+    shown="{0.size}, alpha={0.alpha}, beta={0.beta}, k={0.k}",
+):
+    """Values divided by a power of the mean square of neighbouring channels."""

@@ -1,8 +1,7 @@
 """Linear layers, embeddings, dropout and norms as modules.
 
 Here: classes that hold parameters, and functions with settings. Not here: what they compute
-(``nn.functional``), ``Module`` (``nn.module``), what their classes are made of
-(``nn.module_rows``).
+(``nn.layers``, ``nn.noise``), what their classes are made of (``nn.module_rows``).
 
 Layer: ``compat``.
 """
@@ -22,8 +21,10 @@ from functrans.compat.torch.nn.module_rows import Applied
 from functrans.compat.torch.nn.parameter import Parameter
 
 __all__ = [
-    "BatchNorm1d", "BatchNorm2d", "Bilinear", "Dropout", "Dropout1d", "Dropout2d", "Embedding",
-    "Flatten", "GroupNorm", "Identity", "LayerNorm", "Linear", "RMSNorm", "Unflatten",
+    "AlphaDropout", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Bilinear", "Dropout", "Dropout1d",
+    "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout", "Flatten",
+    "GroupNorm", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LayerNorm",
+    "Linear", "RMSNorm", "RReLU", "Softmax2d", "Unflatten",
 ]  # fmt: skip
 
 
@@ -268,7 +269,27 @@ class Dropout2d(_Dropout, function=functional.dropout2d):
 # norms -------------------------------------------------------------------------------------------
 
 
-class LayerNorm(Module):
+class _Affine(Module):
+    """A norm whose results are multiplied by a weight, and to which a bias is added."""
+
+    def _register(self, shape: tuple[int, ...], dtype: Any, weight: bool, bias: bool) -> None:
+        """Make the parameters that are wanted; the others are ``None``."""
+        for name, has in (("weight", weight), ("bias", bias)):
+            self.register_parameter(name, empty_parameter(shape, dtype) if has else None)
+
+    def reset_parameters(self) -> None:
+        """Set the weight to 1 and the bias to 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+def _as_shape(given: Any) -> tuple[int, ...]:
+    return tuple(given) if isinstance(given, (tuple, list)) else (given,)
+
+
+class LayerNorm(_Affine):
     """Values less their mean, divided by their deviation, over the last axes."""
 
     def __init__(
@@ -277,21 +298,13 @@ class LayerNorm(Module):
     ) -> None:  # fmt: skip
         refuse_device(device)
         super().__init__()
-        is_sequence = isinstance(normalized_shape, (tuple, list))
-        self.normalized_shape = tuple(normalized_shape) if is_sequence else (normalized_shape,)
+        self.normalized_shape = _as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, has in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            own = empty_parameter(self.normalized_shape, dtype) if has else None
-            self.register_parameter(name, own)
+        self._register(
+            self.normalized_shape, dtype, elementwise_affine, elementwise_affine and bias
+        )
         self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Set the weight to 1 and the bias to 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """``layer_norm`` with the parameters."""
@@ -318,8 +331,7 @@ class RMSNorm(Module):
     ) -> None:
         refuse_device(device)
         super().__init__()
-        is_sequence = isinstance(normalized_shape, (tuple, list))
-        self.normalized_shape = tuple(normalized_shape) if is_sequence else (normalized_shape,)
+        self.normalized_shape = _as_shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         own = empty_parameter(self.normalized_shape, dtype) if elementwise_affine else None
@@ -338,7 +350,7 @@ class RMSNorm(Module):
         )
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """``LayerNorm`` of groups of channels."""
 
     def __init__(
@@ -355,13 +367,8 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, has, fill in (
-            ("weight", affine, init.ones_), ("bias", affine and bias, init.zeros_)
-        ):  # fmt: skip
-            own = empty_parameter((num_channels,), dtype) if has else None
-            self.register_parameter(name, own)
-            if own is not None:
-                fill(own)
+        self._register((num_channels,), dtype, affine, affine and bias)
+        self.reset_parameters()
 
     def forward(self, input: Tensor) -> Tensor:
         """``group_norm`` with the parameters."""
@@ -375,7 +382,7 @@ class GroupNorm(Module):
         )
 
 
-class _BatchNorm(Module):
+class _BatchNorm(_Affine):
     _version = 2
     ranks: ClassVar[tuple[int, ...]]
     shown: ClassVar[str]
@@ -392,9 +399,7 @@ class _BatchNorm(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        for name, has in (("weight", affine), ("bias", affine and bias)):
-            own = empty_parameter((num_features,), dtype) if has else None
-            self.register_parameter(name, own)
+        self._register((num_features,), dtype, affine, affine and bias)
         dtype = dtype or torch_defaults.dtype
         for name in ("running_mean", "running_var"):
             value = Tensor.of(np.zeros(num_features, dtype)) if track_running_stats else None
@@ -413,10 +418,7 @@ class _BatchNorm(Module):
     def reset_parameters(self) -> None:
         """Set the weight to 1, the bias to 0, and forget all batches."""
         self.reset_running_stats()
-        if self.affine:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        super().reset_parameters()
 
     def forward(self, input: Any) -> Tensor:
         """``batch_norm`` with the parameters and running values."""
@@ -429,15 +431,9 @@ class _BatchNorm(Module):
                 momentum = 1.0 / float(self.num_batches_tracked)
         is_training = self.training or self.running_mean is None
         keeps = not self.training or self.track_running_stats
+        running = (self.running_mean, self.running_var) if keeps else (None, None)
         return functional.batch_norm(
-            input,
-            self.running_mean if keeps else None,
-            self.running_var if keeps else None,
-            self.weight,
-            self.bias,
-            is_training,
-            momentum,
-            self.eps,
+            input, *running, self.weight, self.bias, is_training, momentum, self.eps
         )
 
     def extra_repr(self) -> str:
@@ -461,3 +457,139 @@ class BatchNorm2d(_BatchNorm):
 
     ranks = (4,)
     shown = "4D"
+
+
+class Dropout3d(_Dropout, function=functional.dropout3d):
+    """Zeros in random channels of ``[n, c, d, h, w]`` in training."""
+
+
+class AlphaDropout(_Dropout, function=functional.alpha_dropout):
+    """Random elements at the least value of ``SELU`` in training."""
+
+
+class FeatureAlphaDropout(_Dropout, function=functional.feature_alpha_dropout):
+    """``AlphaDropout`` of whole channels."""
+
+
+class RReLU(Applied, function=functional.rrelu, settings="lower upper inplace"):
+    """The input; where it is negative, times a slope that is random in training."""
+
+
+class Softmax2d(Module):
+    """``softmax`` over the channels of ``[n, c, h, w]``."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shares.
+
+        Raises:
+          ValueError: there are not three or four axes.
+        """
+        if len(input.shape) not in (3, 4):
+            raise ValueError(
+                f"Softmax2d: expected input to be 3D or 4D, got {len(input.shape)}D instead"
+            )
+        return functional.softmax(input, -3)
+
+
+class EmbeddingBag(_Table):
+    """Sums, means or largest elements of rows of a table; see ``functional.embedding_bag``."""
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, mode: str = "mean",
+        sparse: bool = False, _weight: Any = None, include_last_offset: bool = False,
+        padding_idx: int | None = None, device: object = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq,
+            sparse, _weight, device, dtype,
+        )  # fmt: skip
+        self.mode = mode
+        self.include_last_offset = include_last_offset
+
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        """``embedding_bag`` with the table."""
+        return functional.embedding_bag(
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq,
+            self.mode, self.sparse, per_sample_weights, self.include_last_offset, self.padding_idx,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        sizes = f"{self.num_embeddings}, {self.embedding_dim}"
+        return f"{sizes}{self._shown_norm()}, mode={self.mode!r}{self._shown_padding()}"
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Tensor, freeze: bool = True, **options: Any
+    ) -> EmbeddingBag:
+        """A module with a given table."""
+        rows, width = embeddings.shape
+        made = cls(rows, width, _weight=embeddings, **options)
+        made.weight.requires_grad_(not freeze)
+        return made
+
+
+class BatchNorm3d(_BatchNorm):
+    """Values standardized per channel of ``[n, c, d, h, w]``."""
+
+    ranks = (5,)
+    shown = "5D"
+
+
+class _InstanceNorm(_BatchNorm):
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+        track_running_stats: bool = False, device: object = None, dtype: Any = None, *,
+        bias: bool = True,
+    ) -> None:  # fmt: skip
+        refuse_device(device)
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+
+    def forward(self, input: Any) -> Tensor:
+        """``instance_norm`` with the parameters and running values."""
+        if len(input.shape) not in self.ranks:
+            raise ValueError(f"expected {self.shown} input (got {len(input.shape)}D input)")
+        is_alone = len(input.shape) == self.ranks[0]
+        channels = input.shape[0 if is_alone else 1]
+        if channels != self.num_features and self.affine:
+            raise ValueError(
+                f"expected input's size at dim={0 if is_alone else 1} to match num_features "
+                f"({self.num_features}), but got: {channels}."
+            )
+        out: Any = functional.instance_norm(
+            input.unsqueeze(0) if is_alone else input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return out.squeeze(0) if is_alone else out
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Values standardized per example and channel of ``[n, c, l]``."""
+
+    ranks = (2, 3)
+    shown = "2D or 3D"
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Values standardized per example and channel of ``[n, c, h, w]``."""
+
+    ranks = (3, 4)
+    shown = "3D or 4D"
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Values standardized per example and channel of ``[n, c, d, h, w]``."""
+
+    ranks = (4, 5)
+    shown = "4D or 5D"

@@ -1,24 +1,28 @@
 """Losses as modules.
 
 Here: functions with settings, and the base of losses. Not here: what they compute
-(``nn.functional``), what their classes are made of (``nn.module_rows``).
+(``nn.losses``, ``nn.margin_losses``), what their classes are made of (``nn.module_rows``).
 
 Layer: ``compat``.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn import functional
 from functrans.compat.torch.nn.losses import reduction_of
+from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
 
 __all__ = [
-    "BCELoss", "BCEWithLogitsLoss", "CrossEntropyLoss", "HingeEmbeddingLoss", "HuberLoss",
-    "KLDivLoss", "L1Loss", "MSELoss", "MarginRankingLoss", "NLLLoss", "PoissonNLLLoss",
-    "SmoothL1Loss", "SoftMarginLoss",
+    "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss",
+    "GaussianNLLLoss", "HingeEmbeddingLoss", "HuberLoss", "KLDivLoss", "L1Loss", "MSELoss",
+    "MarginRankingLoss", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
+    "NLLLoss", "PairwiseDistance", "PoissonNLLLoss", "SmoothL1Loss", "SoftMarginLoss",
+    "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
 
 
@@ -101,3 +105,92 @@ class CrossEntropyLoss(_Loss, function=functional.cross_entropy):
             input, target, self.__dict__["_buffers"]["weight"], None, self.ignore_index, None,
             self.reduction, self.label_smoothing,
         )  # fmt: skip
+
+
+def _check_margin(name: str, values: dict[str, Any]) -> None:
+    margin = values["margin"]
+    if margin <= 0:
+        raise ValueError(f"{name}: expected margin to be greater than 0, got {margin} instead")
+    check_reduction(values)
+
+
+def _resolve_distance(values: dict[str, Any]) -> None:
+    _check_margin("TripletMarginWithDistanceLoss", values)
+    values["distance_function"] = values["distance_function"] or functional.pairwise_distance
+
+
+def _check_power(values: dict[str, Any]) -> None:
+    if values["p"] not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    resolve_reduction(values)
+
+
+class PairwiseDistance(Module):
+    """Norms of the differences of vectors along the last axis."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        super().__init__()
+        self.norm = p
+        self.eps = eps
+        self.keepdim = keepdim
+
+    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
+        """The distances."""
+        return functional.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+class TripletMarginLoss(
+    _Loss,
+    function=functional.triplet_margin_loss,
+    takes="anchor positive negative",
+    prepare=functools.partial(_check_margin, "TripletMarginLoss"),
+    defaults={"p": 2.0},
+):
+    """By how much vectors are not nearer to one than to another, by a margin."""
+
+
+class TripletMarginWithDistanceLoss(
+    _Loss,
+    function=functional.triplet_margin_with_distance_loss,
+    settings="* distance_function margin swap reduction",
+    takes="anchor positive negative",
+    prepare=_resolve_distance,
+):
+    """``TripletMarginLoss`` with a distance of the user's."""
+
+
+class CosineEmbeddingLoss(
+    _Loss,
+    function=functional.cosine_embedding_loss,
+    takes="input1 input2 target",
+    prepare=check_reduction,
+    defaults={"margin": 0.0},
+):
+    """By how much the cosine of vectors is not 1 (target 1), or above a margin (target -1)."""
+
+
+class MultiLabelMarginLoss(_Loss, function=functional.multilabel_margin_loss):
+    """By how much scores of other classes are not below those of the right ones."""
+
+
+class MultiLabelSoftMarginLoss(_Loss, function=functional.multilabel_soft_margin_loss):
+    """Cross entropy of independent classes, averaged over them."""
+
+
+class MultiMarginLoss(_Loss, function=functional.multi_margin_loss, prepare=_check_power):
+    """By how much scores of other classes are not below that of the right one, by a margin."""
+
+
+class GaussianNLLLoss(
+    _Loss,
+    function=functional.gaussian_nll_loss,
+    settings="* full eps reduction",
+    takes="input target var",
+):
+    """Negative logarithm of the density of a normal distribution."""
+
+
+class CTCLoss(
+    _Loss, function=functional.ctc_loss, takes="log_probs targets input_lengths target_lengths"
+):
+    """Negative logarithm of the probability of sequences, over all their alignments."""

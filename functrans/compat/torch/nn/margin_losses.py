@@ -2,7 +2,7 @@
 
 Here: ``triplet_margin_loss``, ``cosine_embedding_loss``, multi-label losses,
 ``gaussian_nll_loss``, ``ctc_loss``, distances. Not here: the usual losses (``nn.losses``), the
-classes (``nn.margin_loss_modules``).
+classes (``nn.loss_modules``).
 
 Layer: ``compat``. Reference: Graves et al., Connectionist temporal classification, ICML 2006.
 """

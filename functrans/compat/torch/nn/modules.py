@@ -11,7 +11,6 @@ from functrans.compat.torch.nn.containers import *
 from functrans.compat.torch.nn.convolution_modules import *
 from functrans.compat.torch.nn.layer_modules import *
 from functrans.compat.torch.nn.loss_modules import *
-from functrans.compat.torch.nn.margin_loss_modules import *
 from functrans.compat.torch.nn.module import Module as Module
 from functrans.compat.torch.nn.module_hooks import (
     register_module_forward_hook as register_module_forward_hook,
@@ -25,8 +24,6 @@ from functrans.compat.torch.nn.module_hooks import (
 from functrans.compat.torch.nn.module_texts import (
     IncompatibleKeys as _IncompatibleKeys,  # noqa: F401  # libraries import it from here
 )
-from functrans.compat.torch.nn.noise_modules import *
-from functrans.compat.torch.nn.pooling_modules import *
 from functrans.compat.torch.nn.recurrent_modules import *
 from functrans.compat.torch.nn.resampling_modules import *
 from functrans.compat.torch.nn.transformer_modules import *

@@ -1,7 +1,7 @@
 """Functions of layers that draw random numbers, activations in place, sums of embeddings.
 
 Here: ``alpha_dropout`` and kin, ``rrelu``, ``gumbel_softmax``, ``elu_`` and kin, ``embedding_bag``.
-Not here: ``dropout``, ``embedding`` (``nn.layers``), the classes (``nn.noise_modules``).
+Not here: ``dropout``, ``embedding`` (``nn.layers``), the classes (``nn.layer_modules``).
 
 Layer: ``compat``. Reference: Klambauer et al., Self-normalizing neural networks, NeurIPS 2017; Jang
 et al., Categorical reparameterization with Gumbel-softmax, ICLR 2017.

@@ -182,15 +182,13 @@ class OneCycleLR(LRScheduler):
         turn = float(pct_start * self.total_steps) - 1
         end = self.total_steps - 1
         middle = "initial_lr" if three_phase else "min_lr"
+        fallen = float(2 * pct_start * self.total_steps) - 2 if three_phase else end
         self.phases: list[tuple[float, str, str, str, str]] = [
-            (turn, "initial_lr", "max_lr", "max_momentum", "base_momentum")
+            (turn, "initial_lr", "max_lr", "max_momentum", "base_momentum"),
+            (fallen, "max_lr", middle, "base_momentum", "max_momentum"),
         ]
         if three_phase:
-            back = float(2 * pct_start * self.total_steps) - 2
-            self.phases.append((back, "max_lr", middle, "base_momentum", "max_momentum"))
             self.phases.append((end, middle, "min_lr", "max_momentum", "max_momentum"))
-        else:
-            self.phases.append((end, "max_lr", middle, "base_momentum", "max_momentum"))
         tops = _per_group(optimizer, max_lr, "max_lr")
         if last_epoch == -1:
             for group, top in zip(optimizer.param_groups, tops, strict=True):
@@ -280,11 +278,11 @@ class ChainedScheduler(LRScheduler):
                 )
         self._schedulers = list(schedulers)
         self.optimizer = optimizer
-        self._last_lr = [float(group["lr"]) for group in optimizer.param_groups]
+        self._last_lr = self._now()
 
     def step(self, epoch: int | None = None) -> None:
         """Go on by one step of each schedule."""
         self._meet()
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = self._now()

@@ -37,6 +37,7 @@ class Schedule:
     """What a jitted step depends on where it is declared, or where the step uses it."""
 
     counts_where_used = True
+    optimizer: Optimizer
     _last_lr: list[Any]
 
     def state_of_steps(self) -> dict[str, Any]:
@@ -47,6 +48,10 @@ class Schedule:
         """Tell a step that is being traced that it uses the schedule."""
         if modes.session is not None:
             modes.session.meet(self)
+
+    def _now(self) -> list[float]:
+        """The rates of the groups."""
+        return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def get_last_lr(self) -> list[float]:
         """Rates that were set last."""
@@ -97,9 +102,6 @@ class LRScheduler(Schedule):
     def get_lr(self) -> list[float]:
         """Rates at the present step."""
         return self.rates()
-
-    def _now(self) -> list[float]:
-        return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def step(self, epoch: int | None = None) -> None:
         """Go on by one step.
@@ -189,7 +191,20 @@ class MultiplicativeLR(LambdaLR):
         return [rate * factor(self.last_epoch) for rate, factor in pairs]
 
 
-class StepLR(LRScheduler):
+class _Scaled(LRScheduler):
+    """The last rates times a factor."""
+
+    def _factor(self, n: int) -> float:
+        """The factor of step ``n``."""
+        raise NotImplementedError
+
+    def rates(self) -> list[float]:
+        """Rates at the present step."""
+        factor = self._factor(self.last_epoch)
+        return [rate * factor for rate in self._now()]
+
+
+class StepLR(_Scaled):
     """A factor every so many steps.
 
     Args:
@@ -216,14 +231,11 @@ class StepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def rates(self) -> list[float]:
-        """Rates at the present step."""
-        if self.last_epoch == 0 or self.last_epoch % self.step_size:
-            return self._now()
-        return [rate * self.gamma for rate in self._now()]
+    def _factor(self, n: int) -> float:
+        return 1.0 if n == 0 or n % self.step_size else self.gamma
 
 
-class MultiStepLR(LRScheduler):
+class MultiStepLR(_Scaled):
     """A factor at given steps."""
 
     def __init__(
@@ -237,13 +249,11 @@ class MultiStepLR(LRScheduler):
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def rates(self) -> list[float]:
-        """Rates at the present step."""
-        factor = self.gamma ** self.milestones.count(self.last_epoch)
-        return [rate * factor for rate in self._now()]
+    def _factor(self, n: int) -> float:
+        return float(self.gamma ** self.milestones.count(n))
 
 
-class ConstantLR(LRScheduler):
+class ConstantLR(_Scaled):
     """A smaller rate for the first steps."""
 
     def __init__(
@@ -259,16 +269,13 @@ class ConstantLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def rates(self) -> list[float]:
-        """Rates at the present step."""
-        if self.last_epoch == 0:
-            return [rate * self.factor for rate in self._now()]
-        if self.last_epoch == self.total_iters:
-            return [rate * (1.0 / self.factor) for rate in self._now()]
-        return self._now()
+    def _factor(self, n: int) -> float:
+        if n == 0:
+            return self.factor
+        return 1.0 / self.factor if n == self.total_iters else 1.0
 
 
-class LinearLR(LRScheduler):
+class LinearLR(_Scaled):
     """Rates on a straight line over the first steps."""
 
     def __init__(
@@ -291,32 +298,27 @@ class LinearLR(LRScheduler):
         self.total_iters = total_iters
         super().__init__(optimizer, last_epoch)
 
-    def rates(self) -> list[float]:
-        """Rates at the present step."""
-        if self.last_epoch == 0:
-            return [rate * self.start_factor for rate in self._now()]
-        if self.last_epoch > self.total_iters:
-            return self._now()
+    def _factor(self, n: int) -> float:
+        if n == 0:
+            return self.start_factor
+        if n > self.total_iters:
+            return 1.0
         span = self.end_factor - self.start_factor
-        before = self.total_iters * self.start_factor + (self.last_epoch - 1) * span
-        return [rate * (1.0 + span / before) for rate in self._now()]
+        return 1.0 + span / (self.total_iters * self.start_factor + (n - 1) * span)
 
 
-class ExponentialLR(LRScheduler):
+class ExponentialLR(_Scaled):
     """A factor every step."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
 
-    def rates(self) -> list[float]:
-        """Rates at the present step."""
-        if self.last_epoch == 0:
-            return self._now()
-        return [rate * self.gamma for rate in self._now()]
+    def _factor(self, n: int) -> float:
+        return 1.0 if n == 0 else self.gamma
 
 
-class PolynomialLR(LRScheduler):
+class PolynomialLR(_Scaled):
     """Rates that fall to 0 as a power of the remaining steps."""
 
     def __init__(
@@ -326,13 +328,11 @@ class PolynomialLR(LRScheduler):
         self.power = power
         super().__init__(optimizer, last_epoch)
 
-    def rates(self) -> list[float]:
-        """Rates at the present step."""
-        if self.last_epoch == 0 or self.last_epoch > self.total_iters:
-            return self._now()
-        total = self.total_iters
-        ratio = (1.0 - self.last_epoch / total) / (1.0 - (self.last_epoch - 1) / total)
-        return [rate * ratio**self.power for rate in self._now()]
+    def _factor(self, n: int) -> float:
+        if n == 0 or n > self.total_iters:
+            return 1.0
+        ratio = (1.0 - n / self.total_iters) / (1.0 - (n - 1) / self.total_iters)
+        return float(ratio**self.power)
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -489,7 +489,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
         self.cooldown_counter = 0
         self.last_epoch = 0
-        self._last_lr = [float(group["lr"]) for group in optimizer.param_groups]
+        self._last_lr = self._now()
 
     def is_better(self, a: float, best: float) -> bool:
         """Whether a value is better than the best so far."""
@@ -521,4 +521,4 @@ class ReduceLROnPlateau(LRScheduler):
                     _set_rate(group, "lr", new)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
-        self._last_lr = [float(group["lr"]) for group in self.optimizer.param_groups]
+        self._last_lr = self._now()
