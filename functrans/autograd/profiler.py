@@ -23,6 +23,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,11 @@ def _flops(name: str, shapes: Sequence[Sequence[int]]) -> int:
     return 0
 
 
+def _remove_observer(own: object) -> None:
+    modes.observers = tuple([observer for observer in modes.observers if observer is not own])
+    modes.update()
+
+
 class _Collector:
     """Events of one profiler, from all threads that it watches."""
 
@@ -117,8 +123,6 @@ class _Collector:
         parent = held[-1] if held else None
         now = (_clock() - self.begin) / 1e3
         event = FunctionEvent(len(self.events), name, threading.get_ident(), now, parent)
-        if parent is not None:
-            parent.children.append(event)
         self.events.append(event)
         held.append(event)
         if self.memory:
@@ -200,11 +204,7 @@ class profile:  # noqa: N801  # torch's name
         if not self.enabled or self._collector is None:
             return
         own = self._collector
-        observers = list(modes.observers)
-        if own in observers:
-            observers.remove(own)
-        modes.observers = tuple(observers)
-        modes.update()
+        _remove_observer(own)
         if self._traces:
             tracemalloc.stop()
             self._traces = False
@@ -219,15 +219,12 @@ class profile:  # noqa: N801  # torch's name
 
     def __repr__(self) -> str:
         """The table."""
-        if self.function_events is None:
-            return "<unfinished profiler_legacy.profile>"
-        return repr(self.function_events)
+        events = self.function_events
+        return "<unfinished profiler_legacy.profile>" if events is None else repr(events)
 
     def __str__(self) -> str:
         """The table."""
-        if self.function_events is None:
-            return "<unfinished profile>"
-        return str(self.function_events)
+        return "<unfinished profile>" if self.function_events is None else str(self.function_events)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._events())
@@ -331,6 +328,15 @@ class _Emitter:
         self._starts: list[int] = []
         self._observer: Any = None
 
+    def _package(self, name: str) -> Any:
+        try:
+            return import_module(name)
+        except ImportError:
+            raise ImportError(
+                f"{type(self).__name__} needs the package {name} (pip install {name}); without it "
+                "use functrans.autograd.profiler.profile"
+            ) from None
+
     def _load(self) -> tuple[Callable[[str], Any], Callable[[], Any]]:
         """What begins and what ends a range; raises if the package is missing."""
         raise NotImplementedError
@@ -366,12 +372,7 @@ class _Emitter:
 
     def __exit__(self, *_: object) -> None:
         """Stop."""
-        own = self._observer
-        observers = list(modes.observers)
-        if own in observers:
-            observers.remove(own)
-        modes.observers = tuple(observers)
-        modes.update()
+        _remove_observer(self._observer)
         self._observer = None
 
 
@@ -387,13 +388,7 @@ class emit_nvtx(_Emitter):  # noqa: N801  # torch's name
     """
 
     def _load(self) -> tuple[Callable[[str], Any], Callable[[], Any]]:
-        try:
-            import nvtx  # type: ignore[import-not-found]  # not installed everywhere
-        except ImportError:
-            raise ImportError(
-                "emit_nvtx needs the package nvtx (pip install nvtx); without it use "
-                "functrans.autograd.profiler.profile"
-            ) from None
+        nvtx = self._package("nvtx")
         return nvtx.push_range, nvtx.pop_range
 
 
@@ -409,13 +404,7 @@ class emit_itt(_Emitter):  # noqa: N801  # torch's name
     """
 
     def _load(self) -> tuple[Callable[[str], Any], Callable[[], Any]]:
-        try:
-            import ittapi  # type: ignore[import-not-found]  # not installed everywhere
-        except ImportError:
-            raise ImportError(
-                "emit_itt needs the package ittapi (pip install ittapi); without it use "
-                "functrans.autograd.profiler.profile"
-            ) from None
+        ittapi = self._package("ittapi")
         domain = ittapi.domain("functrans")
         handle = ittapi.string_handle
         return (
@@ -459,8 +448,6 @@ def load_nvprof(path: str) -> EventList:
         parent = held[-1] if held else None
         event = FunctionEvent(number, names[name], 0, begin, parent)
         event.end = end
-        if parent is not None:
-            parent.children.append(event)
         events.append(event)
         held.append(event)
     return EventList(events)

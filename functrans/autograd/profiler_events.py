@@ -13,6 +13,7 @@ import os
 import re
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def torch_name(name: str) -> str:
 # events ------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True, weakref_slot=True, eq=False, repr=False)
 class FunctionEvent:
     """One operation, backward node or named range.
 
@@ -64,35 +66,25 @@ class FunctionEvent:
       is_user: whether ``record_function`` made it.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_parent",
-        "children",
-        "end",
-        "flops",
-        "id",
-        "input_shapes",
-        "is_user",
-        "memory",
-        "name",
-        "stack",
-        "start",
-        "thread",
-    )  # fmt: skip
+    id: int
+    name: str
+    thread: int
+    start: float
+    above: InitVar[FunctionEvent | None]
+    end: float = field(init=False)
+    children: list[FunctionEvent] = field(default_factory=list)
+    input_shapes: list[Any] = field(default_factory=list)
+    stack: list[str] = field(default_factory=list)
+    memory: int = 0
+    flops: int = 0
+    is_user: bool = False
+    _parent: Any = field(init=False)
 
-    def __init__(self, number: int, name: str, thread: int, start: float, parent: Any) -> None:
-        self.id = number
-        self.name = name
-        self.thread = thread
-        self.start = start
-        self.end = start
-        self._parent = None if parent is None else weakref.ref(parent)
-        self.children: list[FunctionEvent] = []
-        self.input_shapes: list[Any] = []
-        self.stack: list[str] = []
-        self.memory = 0
-        self.flops = 0
-        self.is_user = False
+    def __post_init__(self, above: FunctionEvent | None) -> None:
+        self.end = self.start
+        self._parent = None if above is None else weakref.ref(above)
+        if above is not None:
+            above.children.append(self)
 
     @property
     def parent(self) -> FunctionEvent | None:
@@ -141,6 +133,7 @@ class FunctionEvent:
         )
 
 
+@dataclass(eq=False, repr=False)
 class FunctionEventAvg:
     """Events of one name taken together.
 
@@ -157,17 +150,16 @@ class FunctionEventAvg:
       is_user: whether ``record_function`` made them.
     """
 
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.count = 0
-        self.cpu_time_total = 0.0
-        self.self_cpu_time_total = 0.0
-        self.cpu_memory_usage = 0
-        self.self_cpu_memory_usage = 0
-        self.flops = 0
-        self.input_shapes: Any = None
-        self.stack: list[str] = []
-        self.is_user = False
+    key: str
+    count: int = 0
+    cpu_time_total: float = 0.0
+    self_cpu_time_total: float = 0.0
+    cpu_memory_usage: int = 0
+    self_cpu_memory_usage: int = 0
+    flops: int = 0
+    input_shapes: Any = None
+    stack: list[str] = field(default_factory=list)
+    is_user: bool = False
 
     @property
     def cpu_time(self) -> float:

@@ -204,8 +204,7 @@ def _grouped(methods: dict[str, str]) -> list[str]:
         kind = text.removeprefix(f"def {name}")
         groups.setdefault(kind if kind != text and name[0] != "_" else name, []).append(name)
     return [
-        methods[names[0]] + (_aliases(names) if len(names) > 1 else "")
-        for names in groups.values()
+        methods[names[0]] + (_aliases(names) if len(names) > 1 else "") for names in groups.values()
     ]
 
 

@@ -142,35 +142,28 @@ def _filled(
     for i, (gradient, x) in enumerate(zip(gradients, inputs, strict=True)):
         if gradient is None:
             if strict:
-                raise RuntimeError(_absent(stage, i))
+                raise RuntimeError(_ABSENT[stage].format(i))
             gradient = _zeros(x)
         elif strict and create_graph and not gradient.requires_grad:
-            raise RuntimeError(_constant(stage, i))
+            raise RuntimeError(_CONSTANT[stage].format(i))
         filled.append(gradient)
     return tuple(filled)
 
 
-def _absent(stage: str, i: int) -> str:
-    if stage == "hessian":
-        return _NOT_LINEAR.format(i)
-    return (
-        f"The output of the user-provided function is independent of input {i}. This is not "
-        "allowed in strict mode."
-    )
-
-
-def _constant(stage: str, i: int) -> str:
-    if stage == "output":
-        return (
-            f"The jacobian of the user-provided function is independent of input {i}. This is not "
-            "allowed in strict mode when create_graph=True."
-        )
-    if stage == "jacobian":
-        return _NOT_LINEAR.format(i)
-    return (
-        f"The hessian of the user-provided function is independent of input {i}. This is not "
-        "allowed in strict mode when create_graph=True."
-    )
+_ABSENT = {
+    "output": "The output of the user-provided function is independent of input {}. This is not "
+    "allowed in strict mode.",
+    "hessian": _NOT_LINEAR,
+}
+_ABSENT["jacobian"] = _ABSENT["output"]
+_CONSTANT = {
+    "output": "The jacobian of the user-provided function is independent of input {}. This is not "
+    "allowed in strict mode when create_graph=True.",
+    "jacobian": _NOT_LINEAR,
+    "hessian": "The hessian of the user-provided function is independent of input {}. This is not "
+    "allowed in strict mode when create_graph=True.",
+}
+"""What ``strict`` refuses: that a gradient is absent, or constant, by the stage that it is of."""
 
 
 def _directions(
@@ -214,23 +207,52 @@ _NO_INPUT_VECTOR = (
 # products ----------------------------------------------------------------------------------------
 
 
-def _pulled(
-    outputs: _Tensors, inputs: _Tensors, vectors: _Tensors, create_graph: bool, strict: bool,
-    stage: str,
-) -> _Tensors:  # fmt: skip
-    """The product of vectors with the Jacobian of outputs."""
-    gradients = _gradients(outputs, inputs, vectors, create_graph)
-    return _filled(gradients, inputs, strict, create_graph, stage)
+def _product(
+    who: str, func: Callable[..., Any], inputs: Any, v: Any, create_graph: bool, strict: bool
+) -> tuple[Any, Any]:
+    """Value of a function, and a product with its Jacobian or Hessian.
+
+    The Hessian is the Jacobian of the gradient. A vector is pushed forward by the pullback of the
+    pullback.
+    """
+    is_pushed, is_hessian = who in ("jvp", "hvp"), who in ("vhp", "hvp")
+    with enable_grad():
+        given, is_in_tuple = _as_tuple(inputs, "inputs", who)
+        vectors: _Tensors = ()
+        if who != "vjp":
+            vectors = _directions(v, given, is_in_tuple, who, _NO_INPUT_VECTOR)
+        opened = _opened(given, create_graph)
+        outputs, is_tuple = _call(func, opened, who, strict)
+        if who == "vjp":
+            vectors = _directions(v, outputs, is_tuple, who, _NO_OUTPUT_VECTOR)
+        stage, results = "output", outputs
+        if is_hessian:
+            _check_number(outputs, is_tuple, who)
+            stage, results = "hessian", _slopes(outputs[0], opened, strict)
+        sources = opened
+        if is_pushed:
+            sources = tuple([_zeros(result).requires_grad_() for result in results])
+            pulled = _gradients(results, opened, sources, True)
+            results = _filled(pulled, opened, strict, False, stage)
+        gradients = _gradients(results, sources, vectors, create_graph)
+        product = _filled(gradients, sources, strict, create_graph, stage)
+        is_many = is_tuple if who == "jvp" else is_in_tuple
+        return _closed((_nested(outputs, is_tuple), _nested(product, is_many)), create_graph)
 
 
-def _pushed(
-    outputs: _Tensors, inputs: _Tensors, vectors: _Tensors, create_graph: bool, strict: bool,
-    stage: str,
-) -> _Tensors:  # fmt: skip
-    """The product of the Jacobian of outputs with vectors: the pullback, pulled back."""
-    seeds = tuple([_zeros(out).requires_grad_() for out in outputs])
-    pulled = _filled(_gradients(outputs, inputs, seeds, True), inputs, strict, False, stage)
-    return _pulled(pulled, seeds, vectors, create_graph, strict, stage)
+def _check_number(outputs: Sequence[Any], is_tuple: bool, who: str) -> None:
+    if is_tuple:
+        raise RuntimeError(f"The function given to {who} should return a single Tensor")
+    if math.prod(outputs[0].shape) != 1:
+        raise RuntimeError(
+            f"The Tensor returned by the function given to {who} should contain a single element"
+        )
+
+
+def _slopes(value: Tensor, inputs: Sequence[Any], strict: bool) -> _Tensors:
+    """The gradient of one number, in the graph."""
+    gradients = _gradients([value], inputs, [Tensor.of(np.ones(value.shape, value.dtype))], True)
+    return _filled(gradients, inputs, strict, strict, "jacobian")
 
 
 def vjp(
@@ -261,13 +283,7 @@ def vjp(
       >>> vjp(lambda x: x * x, tensor([1.0, 2.0]), tensor([1.0, 10.0]))
       (tensor([1., 4.]), tensor([ 2., 40.]))
     """
-    with enable_grad():
-        given, is_in_tuple = _as_tuple(inputs, "inputs", "vjp")
-        opened = _opened(given, create_graph)
-        outputs, is_tuple = _call(func, opened, "vjp", strict)
-        vectors = _directions(v, outputs, is_tuple, "vjp", _NO_OUTPUT_VECTOR)
-        product = _pulled(outputs, opened, vectors, create_graph, strict, "output")
-        return _closed((_nested(outputs, is_tuple), _nested(product, is_in_tuple)), create_graph)
+    return _product("vjp", func, inputs, v, create_graph, strict)
 
 
 def jvp(
@@ -301,31 +317,7 @@ def jvp(
       >>> jvp(lambda x: x.sum() * x, tensor([1.0, 2.0]), tensor([1.0, 0.0]))
       (tensor([3., 6.]), tensor([4., 2.]))
     """
-    with enable_grad():
-        given, is_in_tuple = _as_tuple(inputs, "inputs", "jvp")
-        vectors = _directions(v, given, is_in_tuple, "jvp", _NO_INPUT_VECTOR)
-        opened = _opened(given, create_graph)
-        outputs, is_tuple = _call(func, opened, "jvp", strict)
-        product = _pushed(outputs, opened, vectors, create_graph, strict, "output")
-        return _closed((_nested(outputs, is_tuple), _nested(product, is_tuple)), create_graph)
-
-
-def _slope(func: Callable[..., Any], opened: _Tensors, who: str, strict: bool) -> tuple[Any, Any]:
-    """Value and gradient of a function with one number as result, in the graph."""
-    outputs, is_tuple = _call(func, opened, who, strict)
-    _check_number(outputs, is_tuple, who)
-    ones = [Tensor.of(np.ones(outputs[0].shape, outputs[0].dtype))]
-    gradients = _gradients(outputs, opened, ones, True)
-    return outputs[0], _filled(gradients, opened, strict, strict, "jacobian")
-
-
-def _check_number(outputs: Sequence[Any], is_tuple: bool, who: str) -> None:
-    if is_tuple:
-        raise RuntimeError(f"The function given to {who} should return a single Tensor")
-    if math.prod(outputs[0].shape) != 1:
-        raise RuntimeError(
-            f"The Tensor returned by the function given to {who} should contain a single element"
-        )
+    return _product("jvp", func, inputs, v, create_graph, strict)
 
 
 def vhp(
@@ -356,13 +348,7 @@ def vhp(
       >>> vhp(lambda x: (x * x * x).sum(), tensor([1.0, 2.0]), tensor([1.0, 1.0]))
       (tensor(9.), tensor([ 6., 12.]))
     """
-    with enable_grad():
-        given, is_in_tuple = _as_tuple(inputs, "inputs", "vhp")
-        vectors = _directions(v, given, is_in_tuple, "vhp", _NO_INPUT_VECTOR)
-        opened = _opened(given, create_graph)
-        value, slopes = _slope(func, opened, "vhp", strict)
-        product = _pulled(slopes, opened, vectors, create_graph, strict, "hessian")
-        return _closed((value, _nested(product, is_in_tuple)), create_graph)
+    return _product("vhp", func, inputs, v, create_graph, strict)
 
 
 def hvp(
@@ -395,13 +381,7 @@ def hvp(
       >>> hvp(lambda x: (x * x * x).sum(), tensor([1.0, 2.0]), tensor([1.0, 1.0]))
       (tensor(9.), tensor([ 6., 12.]))
     """
-    with enable_grad():
-        given, is_in_tuple = _as_tuple(inputs, "inputs", "hvp")
-        vectors = _directions(v, given, is_in_tuple, "hvp", _NO_INPUT_VECTOR)
-        opened = _opened(given, create_graph)
-        value, slopes = _slope(func, opened, "hvp", strict)
-        product = _pushed(slopes, opened, vectors, create_graph, strict, "hessian")
-        return _closed((value, _nested(product, is_in_tuple)), create_graph)
+    return _product("hvp", func, inputs, v, create_graph, strict)
 
 
 # Jacobians ---------------------------------------------------------------------------------------
@@ -485,14 +465,12 @@ def jacobian(
                 row = _batched_rows(out, opened, create_graph)
             else:
                 row = _rows(out, opened, create_graph, strict, i)
-            blocks.append(
-                _nested([_shaped(b, out, x) for b, x in zip(row, opened, strict=True)], is_in_tuple)
-            )
+            shaped = [
+                named(structural.reshape(block, (*out.shape, *x.shape)), "View")
+                for block, x in zip(row, opened, strict=True)
+            ]
+            blocks.append(_nested(shaped, is_in_tuple))
         return _closed(_nested(blocks, is_tuple), create_graph)
-
-
-def _shaped(block: Tensor, out: Tensor, x: Any) -> Tensor:
-    return named(structural.reshape(block, (*out.shape, *x.shape)), "View")
 
 
 def _batched_rows(out: Tensor, inputs: _Tensors, create_graph: bool) -> list[Any]:
@@ -528,7 +506,7 @@ def _rows(
                     )
                 gradient = _zeros(x)
             elif strict and create_graph and not gradient.requires_grad:
-                raise RuntimeError(_constant("output", i))
+                raise RuntimeError(_CONSTANT["output"].format(i))
             found[i].append(gradient)
     return [
         movement.stack(rows, axis=0) if rows else _zeros(x, 0)
@@ -601,8 +579,6 @@ def hessian(
     def slope(*args: object) -> Any:
         value = single(*args)
         _call(lambda: value, (), "hessian", strict)
-        gradients = _gradients([value], args, [Tensor.of(np.ones((), value.dtype))], True)
-        filled = _filled(gradients, args, strict, strict, "jacobian")
-        return _nested(filled, is_in_tuple)
+        return _nested(_slopes(value, args, strict), is_in_tuple)
 
     return jacobian(slope, inputs, create_graph, strict, vectorize)
