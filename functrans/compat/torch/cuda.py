@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from functrans.autograd.methods.rows import documented
 from functrans.compat.torch.amp import CUDA
 from functrans.compat.torch.submodules import add_aliases
 
@@ -24,16 +25,6 @@ def is_available() -> bool:
     return False
 
 
-def is_initialized() -> bool:
-    """``False``."""
-    return False
-
-
-def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """``False``."""
-    return False
-
-
 def device_count() -> int:
     """0.
 
@@ -44,49 +35,24 @@ def device_count() -> int:
     return 0
 
 
-def manual_seed(seed: int) -> None:
-    """Accepted: there is no generator to seed."""
-
-
-def manual_seed_all(seed: int) -> None:
-    """Accepted: there is no generator to seed."""
-
-
-def empty_cache() -> None:
-    """Nothing: no memory of a device is kept."""
-
-
-def synchronize(device: object = None) -> None:
-    """Nothing: every operation is done when it returns."""
-
-
-def reset_peak_memory_stats(device: object = None) -> None:
-    """Nothing: no memory of a device is counted."""
-
-
-def memory_allocated(device: object = None) -> int:
-    """0."""
-    return 0
-
-
-def max_memory_allocated(device: object = None) -> int:
-    """0."""
-    return 0
-
-
-def memory_reserved(device: object = None) -> int:
-    """0."""
-    return 0
-
-
-def max_memory_reserved(device: object = None) -> int:
-    """0."""
-    return 0
-
-
-def get_rng_state_all() -> list[Any]:
-    """No states: there are no devices."""
-    return []
+_ANSWERS: dict[str, tuple[Callable[..., Any], str]] = {
+    "is_initialized": (lambda: False, "``False``."),
+    "is_bf16_supported": (lambda including_emulation=True: False, "``False``."),
+    "manual_seed": (lambda seed: None, "Accepted: there is no generator to seed."),
+    "manual_seed_all": (lambda seed: None, "Accepted: there is no generator to seed."),
+    "empty_cache": (lambda: None, "Nothing: no memory of a device is kept."),
+    "synchronize": (lambda device=None: None, "Nothing: every operation is done when it returns."),
+    "reset_peak_memory_stats": (
+        lambda device=None: None, "Nothing: no memory of a device is counted."
+    ),
+    "memory_allocated": (lambda device=None: 0, "0."),
+    "max_memory_allocated": (lambda device=None: 0, "0."),
+    "memory_reserved": (lambda device=None: 0, "0."),
+    "max_memory_reserved": (lambda device=None: 0, "0."),
+    "get_rng_state_all": (lambda: [], "No states: there are no devices."),  # noqa: PIE807  # named
+}  # fmt: skip
+"""Functions whose answer is always the same, and their documentation."""
+globals().update({name: documented(f, name, text) for name, (f, text) in _ANSWERS.items()})
 
 
 def _needs_device(name: str) -> Callable[..., Any]:

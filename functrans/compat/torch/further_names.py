@@ -19,10 +19,16 @@ from functrans import numpy as fnp
 from functrans.autograd.anomaly import is_anomaly_enabled
 from functrans.autograd.composites import composite, several
 from functrans.autograd.labels import torch_type
-from functrans.autograd.methods.conversion import CPU, device
+from functrans.autograd.methods.conversion import CPU
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.linear_algebra import LINALG
-from functrans.autograd.methods.rows import check_tensor, fixed, refuse_out, results
+from functrans.autograd.methods.rows import (
+    check_tensor,
+    documented,
+    fixed,
+    refuse_out,
+    results,
+)
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import torch_defaults, torch_tensor
 from functrans.autograd.tensors import MEANINGLESS, Tensor, refuse_device
@@ -60,9 +66,7 @@ def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -
         result: Any = torch_tensor(np.asarray(values, dtype or torch_defaults.dtype))
         return result.requires_grad_(requires_grad)
 
-    window.__name__ = window.__qualname__ = name
-    window.__doc__ = text
-    return window
+    return documented(window, name, text)
 
 
 def _cosines(share: np.ndarray, *weights: float) -> np.ndarray:
@@ -72,26 +76,26 @@ def _cosines(share: np.ndarray, *weights: float) -> np.ndarray:
     return total
 
 
-WINDOWS = {
-    "hann_window": _window("hann_window", "A wave of the cosine.", lambda t: _cosines(t, 0.5, 0.5)),
-    "hamming_window": _window(
+WINDOWS = (
+    _window("hann_window", "A wave of the cosine.", lambda t: _cosines(t, 0.5, 0.5)),
+    _window(
         "hamming_window",
         "A wave of the cosine that does not reach 0.",
         lambda t, alpha, beta: _cosines(t, alpha, beta),
         alpha=0.54,
         beta=0.46,
     ),
-    "blackman_window": _window(
+    _window(
         "blackman_window", "Three terms of a cosine series.", lambda t: _cosines(t, 0.42, 0.5, 0.08)
     ),
-    "bartlett_window": _window("bartlett_window", "A triangle.", lambda t: 1 - np.abs(2 * t - 1)),
-    "kaiser_window": _window(
+    _window("bartlett_window", "A triangle.", lambda t: 1 - np.abs(2 * t - 1)),
+    _window(
         "kaiser_window",
         "Modified Bessel functions of a half circle.",
         lambda t, beta: np.i0(beta * np.sqrt(np.maximum(1 - (2 * t - 1) ** 2, 0))) / np.i0(beta),
         beta=12.0,
     ),
-}
+)
 
 # differences and sums ----------------------------------------------------------------------------
 
@@ -345,11 +349,6 @@ def is_nonzero(input: Tensor) -> bool:
     return input.is_nonzero()
 
 
-def is_storage(obj: object) -> bool:
-    """``False``: memory is that of ndarrays."""
-    return False
-
-
 def typename(obj: Any) -> str:
     """Torch's name of the type of a tensor; of others module and class."""
     if isinstance(obj, Tensor):
@@ -359,11 +358,6 @@ def typename(obj: Any) -> str:
     return f"{module}{kind.__qualname__}"
 
 
-def get_default_device() -> device:
-    """The CPU."""
-    return CPU
-
-
 def set_default_device(device: object) -> None:
     """Accepted for the CPU.
 
@@ -371,20 +365,6 @@ def set_default_device(device: object) -> None:
       RuntimeError: another device.
     """
     refuse_device(device)
-
-
-def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accepted: all results are the same in each run."""
-
-
-def are_deterministic_algorithms_enabled() -> bool:
-    """``True``."""
-    return True
-
-
-def get_float32_matmul_precision() -> str:
-    """``"highest"``: products are not rounded more than their dtype."""
-    return "highest"
 
 
 def set_float32_matmul_precision(precision: str) -> None:
@@ -397,11 +377,6 @@ def set_float32_matmul_precision(precision: str) -> None:
         raise RuntimeError(f"{precision} is not one of 'highest', 'high', 'medium'")
 
 
-def get_num_interop_threads() -> int:
-    """1: operations run one after the other."""
-    return 1
-
-
 def set_num_interop_threads(num: int) -> None:
     """Accepted: operations run one after the other.
 
@@ -410,11 +385,6 @@ def set_num_interop_threads(num: int) -> None:
     """
     if num < 1:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
-
-
-def set_flush_denormal(mode: bool) -> bool:
-    """``False``: subnormal numbers are numbers."""
-    return False
 
 
 def set_default_tensor_type(t: object) -> None:
@@ -437,39 +407,40 @@ def set_warn_always(b: bool) -> None:
     torch_defaults.warns_always = b
 
 
-def is_warn_always_enabled() -> bool:
-    """What ``set_warn_always`` set; ``False`` at first."""
-    return torch_defaults.warns_always
-
-
-def is_inference(input: Tensor) -> bool:
-    """Whether a tensor was made in ``inference_mode``."""
-    return input.is_inference()
-
-
-def is_signed(input: Tensor) -> bool:
-    """Whether a tensor's dtype has negative numbers."""
-    return input.dtype.kind not in "ub"
-
-
-def is_neg(input: Tensor) -> bool:
-    """``False``: negatives are computed at once."""
-    return False
-
+_ANSWERS: dict[str, tuple[Callable[..., Any], str]] = {
+    "is_storage": (lambda obj: False, "``False``: memory is that of ndarrays."),
+    "is_neg": (lambda input: False, "``False``: negatives are computed at once."),
+    "is_signed": (
+        lambda input: input.dtype.kind not in "ub", "Whether a tensor's dtype has negative numbers."
+    ),
+    "is_inference": (
+        lambda input: input.is_inference(), "Whether a tensor was made in ``inference_mode``."
+    ),
+    "get_default_device": (lambda: CPU, "The CPU."),
+    "use_deterministic_algorithms": (
+        lambda mode, *, warn_only=False: None, "Accepted: all results are the same in each run."
+    ),
+    "are_deterministic_algorithms_enabled": (lambda: True, "``True``."),
+    "get_float32_matmul_precision": (
+        lambda: "highest", '``"highest"``: products are not rounded more than their dtype.'
+    ),
+    "get_num_interop_threads": (lambda: 1, "1: operations run one after the other."),
+    "set_flush_denormal": (lambda mode: False, "``False``: subnormal numbers are numbers."),
+    "is_warn_always_enabled": (
+        lambda: torch_defaults.warns_always, "What ``set_warn_always`` set; ``False`` at first."
+    ),
+}  # fmt: skip
+"""Functions that only give an answer, and their documentation."""
 
 FUNCTIONS: dict[str, Any] = {
-    **WINDOWS,
     **{
         function.__name__: function
         for function in (
-            gradient, cumulative_trapezoid, histogram, unravel_index, stft, frombuffer,
-            from_dlpack, nuclear_norm,
-            is_nonzero, is_storage, typename,
-            get_default_device, set_default_device, use_deterministic_algorithms,
-            are_deterministic_algorithms_enabled, get_float32_matmul_precision,
-            set_float32_matmul_precision, is_inference, is_signed, is_neg,
-            is_anomaly_enabled, get_num_interop_threads, set_num_interop_threads,
-            set_flush_denormal, set_default_tensor_type, set_warn_always, is_warn_always_enabled,
+            *WINDOWS, gradient, cumulative_trapezoid, histogram, unravel_index, stft, frombuffer,
+            from_dlpack, nuclear_norm, is_nonzero, typename, set_default_device,
+            set_float32_matmul_precision, is_anomaly_enabled, set_num_interop_threads,
+            set_default_tensor_type, set_warn_always,
         )
     },
+    **{name: documented(function, name, text) for name, (function, text) in _ANSWERS.items()},
 }  # fmt: skip

@@ -42,6 +42,31 @@ class _Numbered(Module):
         self.add_module(str(len(self)), module)
         return self
 
+    def insert(self, index: int, module: Module) -> Any:
+        """Add a module before another one."""
+        modules = list(self._modules.values())
+        modules.insert(index, module)
+        self._renumber(modules)
+
+    def extend(self, modules: Iterable[Module]) -> Self:
+        """Add modules at the end.
+
+        Raises:
+          TypeError: they cannot be iterated over.
+        """
+        _check_iterable(self, modules)
+        for module in modules:
+            self.append(module)
+        return self
+
+
+def _check_iterable(container: Module, values: object) -> None:
+    if not isinstance(values, Iterable) or isinstance(values, Tensor):
+        raise TypeError(
+            f"{type(container).__name__}.extend should be called with an iterable, but got "
+            f"{type(values).__name__}"
+        )
+
 
 class Sequential(_Numbered):
     """Modules called one after the other.
@@ -90,17 +115,9 @@ class Sequential(_Numbered):
             del self._modules[key]
         self._renumber(self._modules.values())
 
-    def insert(self, index: int, module: Module) -> Sequential:
+    def insert(self, index: int, module: Module) -> Self:
         """Add a module before another one."""
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._renumber(modules)
-        return self
-
-    def extend(self, modules: Iterable[Module]) -> Sequential:
-        """Add modules at the end."""
-        for module in modules:
-            self.append(module)
+        super().insert(index, module)
         return self
 
 
@@ -142,34 +159,54 @@ class ModuleList(_Numbered):
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return type(self)([*self, *other])
 
-    def insert(self, index: int, module: Module) -> None:
-        """Add a module before another one."""
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._renumber(modules)
 
-    def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Add modules at the end.
+class _Named(Module):
+    """Values under names, which are the keys of a dictionary."""
 
-        Raises:
-          TypeError: they cannot be iterated over.
-        """
-        if not isinstance(modules, Iterable):
-            raise TypeError(
-                "ModuleList.extend should be called with an iterable, but got "
-                f"{type(modules).__name__}"
-            )
-        for module in modules:
-            self.append(module)
-        return self
+    _keys: Any
+
+    def __getitem__(self, key: str) -> Any:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._keys.keys()
+
+    def items(self) -> Any:
+        """Names and values."""
+        return ((key, self[key]) for key in self._keys)
+
+    def values(self) -> Any:
+        """The values."""
+        return (self[key] for key in self._keys)
+
+    def update(self, values: Any) -> None:
+        """Add values of a dictionary, or of pairs."""
+        is_mapping = isinstance(values, (Mapping, _Named))
+        for key, value in values.items() if is_mapping else values:
+            self[key] = value
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise NotImplementedError
 
 
-class ModuleDict(Module):
+class ModuleDict(_Named):
     """A dictionary of modules.
 
     Args:
       modules: what is in it at first.
     """
+
+    _keys = property(lambda self: self._modules)
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -185,15 +222,6 @@ class ModuleDict(Module):
     def __delitem__(self, key: str) -> None:
         del self._modules[key]
 
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._modules
-
     def clear(self) -> None:
         """Remove all."""
         self._modules.clear()
@@ -202,10 +230,6 @@ class ModuleDict(Module):
         """Remove one and return it."""
         return self._modules.pop(key)
 
-    def keys(self) -> Any:
-        """The names."""
-        return self._modules.keys()
-
     def items(self) -> Any:
         """Names and modules."""
         return self._modules.items()
@@ -213,12 +237,6 @@ class ModuleDict(Module):
     def values(self) -> Any:
         """The modules."""
         return self._modules.values()
-
-    def update(self, modules: Any) -> None:
-        """Add modules of a dictionary, or of pairs."""
-        pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
-        for key, module in pairs:
-            self.add_module(key, module)
 
 
 def _shown(x: Any) -> str:
@@ -268,11 +286,7 @@ class ParameterList(Module):
         Raises:
           TypeError: they cannot be iterated over.
         """
-        if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                "ParameterList.extend should be called with an iterable, but got "
-                f"{type(values).__name__}"
-            )
+        _check_iterable(self, values)
         for value in values:
             self.append(value)
         return self
@@ -282,7 +296,7 @@ class ParameterList(Module):
         return "\n".join(f"  ({i}): {_shown(x)}" for i, x in enumerate(self))
 
 
-class ParameterDict(Module):
+class ParameterDict(_Named):
     """A dictionary of parameters; tensors that are put into it become parameters.
 
     Args:
@@ -307,33 +321,6 @@ class ParameterDict(Module):
     def __delitem__(self, key: str) -> None:
         del self._keys[key]
         delattr(self, key)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def keys(self) -> Any:
-        """The names."""
-        return self._keys.keys()
-
-    def items(self) -> Iterator[tuple[str, Any]]:
-        """Names and parameters."""
-        return ((key, self[key]) for key in self._keys)
-
-    def values(self) -> Iterator[Any]:
-        """The parameters."""
-        return (self[key] for key in self._keys)
-
-    def update(self, parameters: Any) -> None:
-        """Add parameters of a dictionary, or of pairs."""
-        is_mapping = isinstance(parameters, (Mapping, ParameterDict))
-        for key, value in parameters.items() if is_mapping else parameters:
-            self[key] = value
 
     def extra_repr(self) -> str:
         """One line per parameter."""
