@@ -151,6 +151,9 @@ class Scope:
     A decorated generator has the mode while it runs, and not while it waits.
     """
 
+    _settings: tuple[str, ...] = ()
+    """The arguments of the constructor, which are attributes."""
+
     def __enter__(self) -> Any:
         raise NotImplementedError
 
@@ -159,7 +162,7 @@ class Scope:
 
     def clone(self) -> Scope:
         """Another one of the same meaning, for one call of a decorated function."""
-        return type(self)()
+        return type(self)(*[getattr(self, name) for name in self._settings])
 
     def __call__(self, fun: Callable[..., Any]) -> Any:
         """Decorate a function."""
@@ -273,6 +276,8 @@ class set_grad_enabled(Scope):  # noqa: N801  # torch's name
       False
     """
 
+    _settings = ("mode",)
+
     @boundary
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
@@ -290,10 +295,6 @@ class set_grad_enabled(Scope):  # noqa: N801  # torch's name
     def __exit__(self, *_: object) -> None:
         """Restore the mode."""
         modes.grad, modes.is_asked = self._before
-
-    def clone(self) -> set_grad_enabled:
-        """Another one of the same mode."""
-        return set_grad_enabled(self.mode)
 
     def __call__(self, fun: Callable[..., Any]) -> Any:
         """Decorate a function; the mode is no longer set outside of it."""
@@ -316,6 +317,8 @@ class inference_mode(Scope):  # noqa: N801  # torch's name
       True
     """
 
+    _settings = ("mode",)
+
     def __new__(cls, mode: Any = True) -> Any:
         """``@inference_mode`` without parentheses decorates."""
         self = object.__new__(cls)
@@ -337,10 +340,6 @@ class inference_mode(Scope):  # noqa: N801  # torch's name
         """Restore the modes."""
         self._scope.__exit__()
 
-    def clone(self) -> inference_mode:
-        """Another one of the same mode."""
-        return inference_mode(self.mode)
-
 
 class set_multithreading_enabled(Scope):  # noqa: N801  # torch's name
     """Accepted for torch's sake: the backward pass always runs in the thread that calls it.
@@ -348,6 +347,8 @@ class set_multithreading_enabled(Scope):  # noqa: N801  # torch's name
     Args:
       mode: what ``is_multithreading_enabled`` returns from now on.
     """
+
+    _settings = ("mode",)
 
     @boundary
     def __init__(self, mode: bool) -> None:
@@ -361,10 +362,6 @@ class set_multithreading_enabled(Scope):  # noqa: N801  # torch's name
     def __exit__(self, *_: object) -> None:
         """Restore the mode."""
         modes.multithreading = self._before
-
-    def clone(self) -> set_multithreading_enabled:
-        """Another one of the same mode."""
-        return set_multithreading_enabled(self.mode)
 
 
 def is_grad_enabled() -> bool:

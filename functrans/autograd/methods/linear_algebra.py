@@ -52,13 +52,16 @@ class LinAlgError(np.linalg.LinAlgError, RuntimeError):
     """A computation of linear algebra failed: a singular matrix, no convergence."""
 
 
-_SlogdetResult = results("slogdet", "sign", "logabsdet")
-_QrResult = results("qr", "Q", "R")
-_SvdResult = results("svd", "U", "S", "Vh")
+_RESULTS = {
+    "slogdet": results("slogdet", "sign", "logabsdet"),
+    "qr": results("qr", "Q", "R"),
+    "svd": results("svd", "U", "S", "Vh"),
+    "eig": results("eig", "eigenvalues", "eigenvectors"),
+    "lu": results("lu", "P", "L", "U"),
+    "lstsq": results("lstsq", "solution", "residuals", "rank", "singular_values"),
+}
+_RESULTS["eigh"] = _RESULTS["eig"]
 _OldSvdResult = results("svd", "U", "S", "V")
-_EigResult = results("eig", "eigenvalues", "eigenvectors")
-_LuResult = results("lu", "P", "L", "U")
-_LstsqResult = results("lstsq", "solution", "residuals", "rank", "singular_values")
 
 
 @custom_jvp
@@ -105,7 +108,10 @@ def _computed(name: str, label: str, function: Callable[..., Any], *operands: An
         raise LinAlgError(f"{name}: {_REASONS.get(label, error)}") from error
 
 
-_several_computed: Callable[..., Any] = _computed
+def _factors(name: str, label: str, function: Callable[..., Any], a: Tensor) -> Any:
+    """Several results, with the names that torch gives them."""
+    found: Any = _computed(f"linalg.{name}", label, lambda x: tuple(function(x)), a)
+    return _RESULTS[name](*found)
 
 
 def _of_matrices(
@@ -150,7 +156,7 @@ det = _of_matrices("det", "LinalgDet", fnp.linalg.det, "The determinant of squar
 def slogdet(A: Tensor) -> Any:
     """Sign and logarithm of the size of the determinant."""
     _check_matrix("linalg.slogdet", A, is_square=True)
-    return _SlogdetResult(*several("LinalgSlogdet", lambda a: tuple(fnp.linalg.slogdet(a)), A))
+    return _factors("slogdet", "LinalgSlogdet", fnp.linalg.slogdet, A)
 
 
 def logdet(input: Tensor) -> Tensor:
@@ -221,6 +227,12 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return _computed("linalg.solve", "LinalgSolveEx", of, A, B)
 
 
+def _together(*matrices: Any) -> list[Any]:
+    """Stacks of matrices of as many each."""
+    lead = np.broadcast_shapes(*[shape_of(x)[:-2] for x in matrices])
+    return [structural.broadcast_to(x, (*lead, *shape_of(x)[-2:])) for x in matrices]
+
+
 def solve_triangular(
     A: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
@@ -230,11 +242,10 @@ def solve_triangular(
     def of(a: Any, b: Any) -> Any:
         if not left:
             a, b = linalg.matrix_transpose(a), linalg.matrix_transpose(b)
-        lower = upper != left
-        lead = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
-        a = structural.broadcast_to(a, (*lead, *shape_of(a)[-2:]))
-        b = structural.broadcast_to(b, (*lead, *shape_of(b)[-2:]))
-        found = linalg_triangular.triangular_solve(a, b, lower=lower, unit_diagonal=unitriangular)
+        a, b = _together(a, b)
+        found = linalg_triangular.triangular_solve(
+            a, b, lower=upper != left, unit_diagonal=unitriangular
+        )
         return found if left else linalg.matrix_transpose(found)
 
     return _computed("linalg.solve_triangular", "LinalgSolveTriangular", of, A, B)
@@ -256,9 +267,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     _check_matrix("cholesky_solve", input2)
 
     def of(b: Any, factor: Any) -> Any:
-        lead = np.broadcast_shapes(shape_of(b)[:-2], shape_of(factor)[:-2])
-        b = structural.broadcast_to(b, (*lead, *shape_of(b)[-2:]))
-        factor = structural.broadcast_to(factor, (*lead, *shape_of(factor)[-2:]))
+        b, factor = _together(b, factor)
         lower = _as_factor(_adjoint(factor) if upper else factor)
         half = linalg_triangular.triangular_solve(lower, b, lower=True)
         return linalg_triangular.triangular_solve(_adjoint(lower), half, lower=False)
@@ -311,8 +320,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     def of(a: Any, b: Any) -> Any:
         if is_vector:
             b = structural.reshape(b, (m, 1))
-        lead = np.broadcast_shapes(shape_of(a)[:-2], shape_of(b)[:-2])
-        a, b = (structural.broadcast_to(x, (*lead, *shape_of(x)[-2:])) for x in (a, b))
+        a, b = _together(a, b)
         x, rank, _ = linalg.lstsq(a, b, level)
         x = structural.reshape(x, (n,)) if is_vector else x
         return x, structural.cast(rank, np.dtype(np.int64))
@@ -327,7 +335,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
         residuals = composite("Sum", left, A, B, solution)
     else:
         residuals = constant(np.empty((0,), A.dtype), A)
-    return _LstsqResult(solution, residuals, rank, constant(np.empty((0,), A.dtype), A))
+    return _RESULTS["lstsq"](solution, residuals, rank, constant(np.empty((0,), A.dtype), A))
 
 
 # factorizations ----------------------------------------------------------------------------------
@@ -349,7 +357,6 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
 
 def _cholesky(name: str, label: str, a: Tensor, upper: bool) -> Tensor:
     _check_matrix(name, a, is_square=True)
-
     return _computed(name, label, lambda a: fnp.linalg.cholesky(_as_hermitian(a), upper=upper), a)
 
 
@@ -358,13 +365,13 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
     _check_matrix("linalg.qr", A)
     if mode == "r":
         r = composite("LinalgQr", lambda a: fnp.linalg.qr(a, "r"), A)
-        return _QrResult(constant(np.empty((0,), A.dtype), A), r)
+        return _RESULTS["qr"](constant(np.empty((0,), A.dtype), A), r)
     if mode not in ("reduced", "complete"):
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', "
             "or 'complete'"
         )
-    return _QrResult(*several("LinalgQr", lambda a: tuple(fnp.linalg.qr(a, mode)), A))
+    return _factors("qr", "LinalgQr", lambda a: fnp.linalg.qr(a, mode), A)
 
 
 def old_qr(input: Tensor, some: bool = True) -> Any:
@@ -375,13 +382,7 @@ def old_qr(input: Tensor, some: bool = True) -> Any:
 def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """Singular vectors, values and the adjoint of the right vectors."""
     _check_matrix("linalg.svd", A)
-    found = _several_computed(
-        "linalg.svd",
-        "LinalgSvd",
-        lambda a: tuple(fnp.linalg.svd(a, full_matrices=full_matrices)),
-        A,
-    )
-    return _SvdResult(*found)
+    return _factors("svd", "LinalgSvd", lambda a: fnp.linalg.svd(a, full_matrices=full_matrices), A)
 
 
 def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
@@ -398,18 +399,12 @@ svdvals = _of_matrices(
 def eigh(A: Tensor, UPLO: str = "L") -> Any:
     """Eigenvalues, ascending, and eigenvectors of Hermitian matrices."""
     _check_matrix("linalg.eigh", A, is_square=True)
-
-    return _EigResult(
-        *_several_computed(
-            "linalg.eigh", "LinalgEigh", lambda a: tuple(fnp.linalg.eigh(_as_hermitian(a), UPLO)), A
-        )
-    )
+    return _factors("eigh", "LinalgEigh", lambda a: fnp.linalg.eigh(_as_hermitian(a), UPLO), A)
 
 
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Eigenvalues of Hermitian matrices, ascending."""
     _check_matrix("linalg.eigvalsh", A, is_square=True)
-
     return _computed(
         "linalg.eigvalsh", "LinalgEigh", lambda a: fnp.linalg.eigvalsh(_as_hermitian(a), UPLO), A
     )
@@ -423,10 +418,7 @@ def _as_complex(x: Any) -> Any:
 def eig(A: Tensor) -> Any:
     """Eigenvalues and eigenvectors, complex."""
     _check_matrix("linalg.eig", A, is_square=True)
-    found = _several_computed(
-        "linalg.eig", "LinalgEig", lambda a: tuple(fnp.linalg.eig(_as_complex(a))), A
-    )
-    return _EigResult(*found)
+    return _factors("eig", "LinalgEig", lambda a: fnp.linalg.eig(_as_complex(a)), A)
 
 
 eigvals = _of_matrices(
@@ -454,7 +446,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> Any:
         lower = creation.tril(both, -1)[..., :size] + eye
         return structural.cast(places, dtype_of(a)), lower, creation.triu(both)[..., :size, :]
 
-    return _LuResult(*several("LinalgLu", of, A))
+    return _factors("lu", "LinalgLu", of, A)
 
 
 def _singular(a: Any) -> Any:

@@ -49,8 +49,11 @@ _PAIRS = {
 _MinMax = results("aminmax", "min", "max")
 
 
-def _pair(name: str, values: Tensor, indices: Tensor) -> Any:
-    return _PAIRS[name](values, indices)
+def _pair(name: str, label: str, x: Tensor, of: Callable[[Any], Any]) -> Any:
+    """Elements and where they stand, as a function of arrays says; a number stands at 0."""
+    if x.shape:
+        return _PAIRS[name](*several(label, of, x))
+    return _PAIRS[name](copied(x, label), constant(np.zeros((), np.int64), x))
 
 
 def _selected(
@@ -72,9 +75,7 @@ def _selected(
       keepdim: whether it stays, with extent 1.
     """
     axis = axis_of(dim, len(self.shape))
-    if not self.shape:
-        return _pair(name, copied(self, label), constant(np.zeros((), np.int64), self))
-    if not self.shape[axis]:
+    if self.shape and not self.shape[axis]:
         raise IndexError(f"{name}(): Expected reduction dim {axis} to have non-zero size.")
 
     def of(x: Any) -> Any:
@@ -87,7 +88,7 @@ def _selected(
         short = (*shape[:axis], *shape[axis + 1 :])
         return structural.reshape(values, short), structural.reshape(index, short)
 
-    return _pair(name, *several(label, of, self))
+    return _pair(name, label, self, of)
 
 
 # extrema -----------------------------------------------------------------------------------------
@@ -169,9 +170,6 @@ def _position(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def _cumulative(name: str, running: Any, at_least: Any) -> Callable[..., Any]:
     def operation(input: Tensor, dim: int) -> Any:
         axis = axis_of(dim, len(input.shape))
-        label = name.capitalize()
-        if not input.shape:
-            return _pair(name, copied(input, label), constant(np.zeros((), np.int64), input))
 
         def of(x: Any) -> Any:
             shape = shape_of(x)
@@ -180,7 +178,7 @@ def _cumulative(name: str, running: Any, at_least: Any) -> Callable[..., Any]:
             index = cumulative.cummax(ew.where(is_new, places, 0), axis)
             return take_along_axis(x, index, axis), index
 
-        return _pair(name, *several(label, of, input))
+        return _pair(name, name.capitalize(), input, of)
 
     return documented(operation, name, "Running extrema along an axis, and the position of each.")
 
@@ -200,14 +198,12 @@ def _sorted_positions(x: Any, axis: int, descending: bool) -> Array:
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements of each line in order, and where they stood; equal ones keep their order."""
     axis = axis_of(dim, len(input.shape))
-    if not input.shape:
-        return _pair("sort", copied(input, "Sort"), constant(np.zeros((), np.int64), input))
 
     def of(x: Any) -> Any:
         index = _sorted_positions(x, axis, descending)
         return sorting.select_along(x, index, axis), index
 
-    return _pair("sort", *several("Sort", of, input))
+    return _pair("sort", "Sort", input, of)
 
 
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
@@ -229,15 +225,13 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     axis = axis_of(dim, len(input.shape))
     if not 0 <= k <= (input.shape[axis] if input.shape else 1):
         raise RuntimeError("selected index k out of range")
-    if not input.shape:
-        return _pair("topk", copied(input, "Topk"), constant(np.zeros((), np.int64), input))
 
     def of(x: Any) -> Any:
         index = _sorted_positions(x, axis, largest)
         index = index[(slice(None),) * axis + (slice(0, k),)]
         return sorting.select_along(x, index, axis), index
 
-    return _pair("topk", *several("Topk", of, input))
+    return _pair("topk", "Topk", input, of)
 
 
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:

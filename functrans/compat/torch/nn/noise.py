@@ -10,13 +10,15 @@ et al., Categorical reparameterization with Gumbel-softmax, ICLR 2017.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from functrans.autograd.factories import uniform
-from functrans.autograd.methods.rows import drawn, fixed, looked_at
+from functrans.autograd.methods.rows import documented, drawn, fixed, looked_at
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import (
@@ -38,6 +40,9 @@ __all__ = [
     "alpha_dropout", "celu_", "dropout3d", "elu_", "embedding_bag", "feature_alpha_dropout",
     "gumbel_softmax", "hardtanh_", "leaky_relu_", "rrelu", "rrelu_", "selu_", "threshold_",
 ]  # fmt: skip
+
+
+F = TypeVar("F", bound=Callable[..., Tensor])
 
 
 def dropout3d(
@@ -125,13 +130,6 @@ def rrelu(
     return whole.copy_(out) if inplace else out
 
 
-def rrelu_(
-    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
-) -> Tensor:
-    """``rrelu`` into the tensor itself."""
-    return rrelu(input, lower, upper, training, True)
-
-
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
@@ -160,37 +158,23 @@ def gumbel_softmax(
     return flat - soft.detach() + soft
 
 
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """``elu`` into the tensor itself."""
-    return elu(input, alpha, True)
+def _written(function: F) -> F:
+    """The form of a function of one tensor that writes into it."""
+    name = function.__name__
+    whole = inspect.signature(function)
+    parameters = [p for p in whole.parameters.values() if p.name != "inplace"]
+
+    def form(input: Tensor, *args: object, **kwargs: object) -> Tensor:
+        return function(input, *args, inplace=True, **kwargs)
+
+    form.__signature__ = whole.replace(parameters=parameters)  # type: ignore[attr-defined]  # for help()
+    own: Any = documented(form, f"{name}_", f"``{name}`` into the tensor itself.")
+    return own
 
 
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    """``celu`` into the tensor itself."""
-    return celu(input, alpha, True)
-
-
-def selu_(input: Tensor) -> Tensor:
-    """``selu`` into the tensor itself."""
-    return selu(input, True)
-
-
-def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    """``hardtanh`` into the tensor itself."""
-    return hardtanh(input, min_val, max_val, True)
-
-
-def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    """``leaky_relu`` into the tensor itself."""
-    return leaky_relu(input, negative_slope, True)
-
-
-def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    """``threshold`` into the tensor itself."""
-    return _threshold(input, threshold, value, True)
-
-
-_threshold = threshold
+elu_, celu_, selu_, hardtanh_, leaky_relu_, threshold_, rrelu_ = map(
+    _written, (elu, celu, selu, hardtanh, leaky_relu, threshold, rrelu)
+)
 
 # sums of embeddings ------------------------------------------------------------------------------
 
