@@ -244,7 +244,7 @@ torch.nn.layers torch.optim.updates torch.overrides torch.quasirandom torch.spar
 torch.special torch.submodules torch.testing torch.types
 torch.utils.loading
 torch.autograd torch.backends torch.cuda torch.nn.attention torch.nn.convolutions
-torch.nn.hook_registration torch.nn.margin_losses torch.nn.noise torch.optim.optimizer
+torch.nn.margin_losses torch.nn.noise torch.optim.optimizer
 torch.utils.data torch.weights
 torch.nn.module torch.nn.pooling torch.optim.algorithms
 torch.__main__ torch.nn.parallel torch.optim.lbfgs torch.optim.schedules torch.saving torch.utils

@@ -18,12 +18,12 @@ from __future__ import annotations
 import bisect
 import functools
 import os
+import pkgutil
 import sys
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -330,7 +330,7 @@ class _Emitter:
 
     def _package(self, name: str) -> Any:
         try:
-            return import_module(name)
+            return pkgutil.resolve_name(name)
         except ImportError:
             raise ImportError(
                 f"{type(self).__name__} needs the package {name} (pip install {name}); without it "

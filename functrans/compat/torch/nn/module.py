@@ -22,8 +22,7 @@ from functrans.autograd.methods.conversion import bfloat16_dtype, device
 from functrans.autograd.modes import modes, no_grad
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn.backward_hooks import BackwardHooks
-from functrans.compat.torch.nn.hook_registration import HookRegistration
-from functrans.compat.torch.nn.module_hooks import clear_grad, everywhere
+from functrans.compat.torch.nn.module_hooks import HookRegistration, clear_grad, everywhere
 from functrans.compat.torch.nn.module_texts import IncompatibleKeys, indented, typename
 from functrans.compat.torch.nn.parameter import Buffer, Parameter
 from functrans.compat.torch.values import assign, value_of

@@ -12,15 +12,7 @@ from functrans.compat.torch.nn.convolution_modules import *
 from functrans.compat.torch.nn.layer_modules import *
 from functrans.compat.torch.nn.loss_modules import *
 from functrans.compat.torch.nn.module import Module as Module
-from functrans.compat.torch.nn.module_hooks import (
-    register_module_forward_hook as register_module_forward_hook,
-)
-from functrans.compat.torch.nn.module_hooks import (
-    register_module_forward_pre_hook as register_module_forward_pre_hook,
-)
-from functrans.compat.torch.nn.module_hooks import (
-    register_module_full_backward_hook as register_module_full_backward_hook,
-)
+from functrans.compat.torch.nn.module_hooks import *
 from functrans.compat.torch.nn.module_texts import (
     IncompatibleKeys as _IncompatibleKeys,  # noqa: F401  # libraries import it from here
 )

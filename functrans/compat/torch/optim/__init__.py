@@ -7,18 +7,8 @@ import sys as _sys
 
 from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.optim import lr_scheduler as lr_scheduler
+from functrans.compat.torch.optim.algorithms import *
 from functrans.compat.torch.optim.algorithms import ASGD as ASGD
-from functrans.compat.torch.optim.algorithms import SGD as SGD
-from functrans.compat.torch.optim.algorithms import Adadelta as Adadelta
-from functrans.compat.torch.optim.algorithms import Adafactor as Adafactor
-from functrans.compat.torch.optim.algorithms import Adagrad as Adagrad
-from functrans.compat.torch.optim.algorithms import Adam as Adam
-from functrans.compat.torch.optim.algorithms import Adamax as Adamax
-from functrans.compat.torch.optim.algorithms import AdamW as AdamW
-from functrans.compat.torch.optim.algorithms import NAdam as NAdam
-from functrans.compat.torch.optim.algorithms import RAdam as RAdam
-from functrans.compat.torch.optim.algorithms import RMSprop as RMSprop
-from functrans.compat.torch.optim.algorithms import Rprop as Rprop
 from functrans.compat.torch.optim.lbfgs import LBFGS as LBFGS
 from functrans.compat.torch.optim.optimizer import Optimizer as Optimizer
 from functrans.compat.torch.submodules import add_aliases as _add_aliases

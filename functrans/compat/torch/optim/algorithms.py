@@ -43,6 +43,11 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
 from functrans.primitives.complex_parts import absolute, sign
 
+__all__ = [
+    "ASGD", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam",
+    "RMSprop", "Rprop",
+]  # fmt: skip
+
 
 class SGD(Optimizer):
     """Gradient descent, with momentum if so asked for.

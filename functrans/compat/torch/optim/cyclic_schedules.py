@@ -14,7 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from functrans.compat.torch.optim.optimizer import Optimizer
-from functrans.compat.torch.optim.schedules import LRScheduler, _per_group, _set_rate
+from functrans.compat.torch.optim.schedules import (
+    LRScheduler,
+    _check_optimizer,
+    _per_group,
+    _set_rate,
+)
+
+__all__ = ["ChainedScheduler", "CyclicLR", "OneCycleLR"]
 
 
 def _momentum_name(optimizer: Optimizer) -> str:
@@ -65,8 +72,7 @@ class CyclicLR(LRScheduler):
     ) -> None:  # fmt: skip
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        _check_optimizer(optimizer)
         name = _momentum_name(optimizer) if cycle_momentum else ""
         bases = _per_group(optimizer, base_lr, "base_lrs")
         self.max_lrs = _per_group(optimizer, max_lr, "max_lrs")
@@ -89,7 +95,7 @@ class CyclicLR(LRScheduler):
         self.base_momentums, self.max_momentums = lows, highs
         if last_epoch == -1:
             for group, base in zip(optimizer.param_groups, bases, strict=True):
-                _set_rate(group, "lr", base)
+                _set_rate(group, base)
             for group, low, high in zip(optimizer.param_groups, lows, highs, strict=False):
                 _set_momentum(group, name, high)
                 group["base_momentum"], group["max_momentum"] = low, high
@@ -166,8 +172,7 @@ class OneCycleLR(LRScheduler):
         max_momentum: Any = 0.95, div_factor: float = 25.0, final_div_factor: float = 1e4,
         three_phase: bool = False, last_epoch: int = -1,
     ) -> None:  # fmt: skip
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        _check_optimizer(optimizer)
         self.total_steps = _total_steps(total_steps, epochs, steps_per_epoch)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")

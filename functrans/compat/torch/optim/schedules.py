@@ -25,12 +25,24 @@ from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.values import assign
 from functrans.core.boundary import warn
 
+__all__ = [
+    "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts", "ExponentialLR",
+    "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR",
+    "ReduceLROnPlateau", "SequentialLR", "StepLR",
+]  # fmt: skip
 
-def _set_rate(group: dict[str, Any], name: str, value: Any) -> None:
-    if isinstance(group[name], Tensor):
-        assign("fill_", group[name], np.asarray(float(value), group[name].dtype))
+
+def _set_rate(group: dict[str, Any], value: Any) -> None:
+    rate = group["lr"]
+    if isinstance(rate, Tensor):
+        assign("fill_", rate, np.asarray(float(value), rate.dtype))
     else:
-        group[name] = value
+        group["lr"] = value
+
+
+def _check_optimizer(optimizer: object) -> None:
+    if not isinstance(optimizer, Optimizer):
+        raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
 class Schedule:
@@ -73,8 +85,7 @@ class LRScheduler(Schedule):
     _schedulers: Sequence[Any] = ()
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
+        _check_optimizer(optimizer)
         self.optimizer = optimizer
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
@@ -113,7 +124,7 @@ class LRScheduler(Schedule):
         self._note_step()
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         for group, rate in zip(self.optimizer.param_groups, self.get_lr(), strict=True):
-            _set_rate(group, "lr", rate)
+            _set_rate(group, rate)
         self._last_lr = self._now()
 
     def _note_step(self) -> None:
@@ -425,7 +436,7 @@ class SequentialLR(LRScheduler):
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
         for group in optimizer.param_groups:
-            _set_rate(group, "lr", group["initial_lr"])
+            _set_rate(group, group["initial_lr"])
         for scheduler in self._schedulers:
             scheduler.last_epoch -= 1
         self._schedulers[0]._step_count = 2  # not the user's first step
@@ -440,7 +451,7 @@ class SequentialLR(LRScheduler):
         scheduler = self._schedulers[i]
         if i > 0 and self._milestones[i - 1] == self.last_epoch:
             for group, rate in zip(self.optimizer.param_groups, scheduler.base_lrs, strict=True):
-                _set_rate(group, "lr", rate)  # it begins from the initial rate
+                _set_rate(group, rate)  # it begins from the initial rate
             scheduler.step(0)
         else:
             scheduler.step()
@@ -518,7 +529,7 @@ class ReduceLROnPlateau(LRScheduler):
                 old = float(group["lr"])
                 new = max(old * self.factor, low)
                 if old - new > self.eps:
-                    _set_rate(group, "lr", new)
+                    _set_rate(group, new)
             self.cooldown_counter = self.cooldown
             self.num_bad_epochs = 0
         self._last_lr = self._now()
