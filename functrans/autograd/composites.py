@@ -75,6 +75,10 @@ class CompositeNode(GraphNode):
     operands: Any = ()
     operand_guards: Sequence[Guard] = ()
     inner: Any = None
+    packed: Any = np.ndarray
+    """What goes to a pack hook."""
+    packs_operands = True
+    """Whether all operands do, not only those that are residuals."""
 
     def free(self) -> None:
         """Give residuals up; of a linear operation only the values of its operands."""
@@ -191,7 +195,7 @@ class CompositeNode(GraphNode):
         tensors = [x for x in (*operands, *results) if isinstance(x, Tensor)]
 
         def one(value: object) -> Any:
-            if not isinstance(value, np.ndarray):
+            if not isinstance(value, self.packed):
                 return value
             if id(value) not in known:
                 tensor = Tensor.of(value)
@@ -202,9 +206,13 @@ class CompositeNode(GraphNode):
             return known[id(value)]
 
         self.replace_residuals(one)
-        self.operands = [one(value) for value in self.operands]
+        if self.packs_operands:
+            self.operands = [one(value) for value in self.operands]
+            self.operand_guards = ()
+        else:
+            self.operands = [known.get(id(value), value) for value in self.operands]
         self.note_packed(pack)
-        self.guards = self.operand_guards = ()
+        self.guards = ()
 
     def replace_residuals(self, function: Callable[[Any], Any]) -> None:
         """Put what a function makes of each residual of the equations in its place."""

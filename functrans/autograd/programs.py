@@ -33,7 +33,7 @@ from functrans.autograd.recording import (
     refuse_inference,
     unsaved_guard,
 )
-from functrans.autograd.residuals import Packed, lies_in, pack_tensor
+from functrans.autograd.residuals import Packed
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.caching import Recent, listed
@@ -351,6 +351,8 @@ class ProgramNode(CompositeNode):
 
     plan: Any = None
     inner: Any = ((), ())
+    packed = (np.ndarray, np.generic)
+    packs_operands = False
 
     def reads_nothing(self) -> bool:
         """Whether its pullback reads no operand: programs are named by what they are."""
@@ -361,33 +363,6 @@ class ProgramNode(CompositeNode):
         super().free()
         if self.is_freed:
             self.saved = None
-
-    def pack_residuals(
-        self,
-        pack: Callable[[Any], Any],
-        unpack: Callable[[Any], Any],
-        operands: Sequence[Any],
-        results: Sequence[Tensor],
-    ) -> None:
-        """Hand the residuals to a pack hook, each array once."""
-        tensors = [x for x in (*operands, *results) if isinstance(x, Tensor)]
-        known: dict[int, Packed] = {}
-
-        def one(value: Any) -> Any:
-            if not isinstance(value, (np.ndarray, np.generic)):
-                return value
-            if id(value) not in known:
-                tensor = Tensor.of(value)
-                for x in tensors:
-                    if lies_in(x._value, [value]):
-                        tensor._storage = x._stored()
-                known[id(value)] = pack_tensor(tensor, pack, unpack, self.name(), self.source)
-            return known[id(value)]
-
-        self.replace_residuals(one)
-        self.operands = [known.get(id(value), value) for value in self.operands]
-        self.note_packed(pack)
-        self.guards = ()
 
     def replace_residuals(self, function: Callable[[Any], Any]) -> None:
         """Put what a function makes of each residual in its place."""

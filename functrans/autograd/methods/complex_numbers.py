@@ -156,11 +156,11 @@ def complex_from(real: Tensor, imag: Tensor) -> Tensor:
     Raises:
       RuntimeError: dtypes differ, or are not floating.
     """
-    _check_parts("complex", real, imag)
+    _check_parts(real, imag)
     return composite("Complex", complex_parts.complex_of, real, imag)
 
 
-def _check_parts(name: str, first: Tensor, second: Tensor) -> None:
+def _check_parts(first: Tensor, second: Tensor) -> None:
     if first.dtype.kind != "f" or second.dtype.kind != "f":
         raise RuntimeError(
             "Expected both inputs to be Half, Float or Double tensors but got "
@@ -179,7 +179,7 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     Raises:
       RuntimeError: dtypes differ, or are not floating.
     """
-    _check_parts("polar", abs, angle)
+    _check_parts(abs, angle)
     return composite(
         "Polar", lambda r, t: complex_parts.complex_of(r * ew.cos(t), r * ew.sin(t)), abs, angle
     )

@@ -89,7 +89,7 @@ def _check_lines(name: str, x: Tensor, index: Any, axis: int, source: Tensor | N
         )
 
 
-def _lines(shape: tuple[int, ...], index: Any, axis: int) -> tuple[Any, ...]:
+def _lines(index: Any, axis: int) -> tuple[Any, ...]:
     """Index arrays of all axes: the index for one, the own position for the others."""
     ndim = index.ndim
     return tuple(
@@ -111,7 +111,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     def of(x: Any) -> Any:
         if not shape_of(x):
             return structural.broadcast_to(x, at.shape)
-        return indexing.gather(x, _lines(shape_of(x), at, axis), tuple(range(at.ndim)))
+        return indexing.gather(x, _lines(at, axis), tuple(range(at.ndim)))
 
     return composite("Gather", of, input)
 
@@ -136,7 +136,7 @@ def _scattered(
         where_to = at.reshape(1) if not at.ndim else at
         if shape_of(s):
             s = index_value(s, tuple(slice(0, n) for n in where_to.shape))
-        lines = _lines(shape_of(v), where_to, axis)
+        lines = _lines(where_to, axis)
         made = indexing.scatter(v, s, lines, tuple(range(where_to.ndim)), op)
         return structural.reshape(made, x.shape)
 
@@ -196,7 +196,7 @@ def scatter_reduce(
     hits = indexing.scatter(
         np.zeros(shape, np.int64),
         np.ones(where_to.shape, np.int64),
-        _lines(shape, where_to, axis),
+        _lines(where_to, axis),
         tuple(range(where_to.ndim)),
         "add",
     )
@@ -331,6 +331,10 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     return composite("IndexPut", lambda x, v: updated(x, index, v, op), input, values)
 
 
+def _flat(x: object, shape: tuple[int, ...]) -> Any:
+    return structural.reshape(structural.broadcast_to(x, shape), (math.prod(shape),))
+
+
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where a mask holds, as a vector.
 
@@ -344,8 +348,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     at = np.flatnonzero(np.broadcast_to(holds, shape))
 
     def of(x: Any) -> Any:
-        flat = structural.reshape(structural.broadcast_to(x, shape), (math.prod(shape),))
-        return indexing.gather(flat, (at,), (0,))
+        return indexing.gather(_flat(x, shape), (at,), (0,))
 
     return composite("MaskedSelect", of, input)
 
@@ -365,12 +368,11 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         )
 
     def of(x: Any, mask: object, s: object) -> Any:
-        mask = structural.reshape(structural.broadcast_to(mask, shape), (math.prod(shape),))
+        mask = _flat(mask, shape)
         place = cumulative.cumsum(structural.cast(mask, np.dtype(np.int64)), 0) - 1
         place = ew.minimum(ew.maximum(place, 0), max(size - 1, 0))
         taken = indexing.gather(structural.reshape(s, (size,)), (place,), (0,)) if size else 0
-        flat = structural.reshape(structural.broadcast_to(x, shape), (math.prod(shape),))
-        return structural.reshape(ew.where(mask, taken, flat), shape)
+        return structural.reshape(ew.where(mask, taken, _flat(x, shape)), shape)
 
     return composite("MaskedScatter", of, input, mask, source)
 

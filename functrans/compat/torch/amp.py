@@ -158,10 +158,10 @@ def is_autocast_available(device_type: str) -> bool:
     return False
 
 
-def _deprecated(what: str, kind: str) -> None:
+def _deprecated(what: str) -> None:
     warn(
-        f"`torch.{kind}.amp.{what}(args...)` is deprecated. Please use "
-        f"`torch.amp.{what}('{kind}', args...)` instead.",
+        f"`torch.cuda.amp.{what}(args...)` is deprecated. Please use "
+        f"`torch.amp.{what}('cuda', args...)` instead.",
         FutureWarning,
     )
 
@@ -170,13 +170,13 @@ def _autocast_of_cuda(
     enabled: bool = True, dtype: DTypeLike | None = None, cache_enabled: bool = True
 ) -> autocast:
     """``torch.amp.autocast("cuda")``."""
-    _deprecated("autocast", "cuda")
+    _deprecated("autocast")
     return autocast("cuda", dtype, enabled, cache_enabled)
 
 
 def _scaler_of_cuda(*args: Any, **kwargs: Any) -> GradScaler:
     """``torch.amp.GradScaler("cuda")``."""
-    _deprecated("GradScaler", "cuda")
+    _deprecated("GradScaler")
     return GradScaler("cuda", *args, **kwargs)
 
 

@@ -154,7 +154,7 @@ def additive_mask(mask: Any, dtype: DTypeLike | None, name: str) -> Any:
     return Tensor.of(np.zeros(mask.shape, dtype)).masked_fill(mask, -math.inf)
 
 
-def _check_shapes(query: Tensor, key: Tensor, padding: Any, mask: Any, heads: int) -> bool:
+def _check_shapes(query: Tensor, key: Tensor, padding: Any, mask: Any) -> bool:
     """Whether there is a batch axis."""
     ndim = len(query.shape)
     if ndim not in (2, 3):
@@ -236,7 +236,7 @@ def multi_head_attention_forward(
       AssertionError: shapes do not fit.
       RuntimeError: ``is_causal`` without a mask.
     """
-    is_batched = _check_shapes(query, key, key_padding_mask, attn_mask, num_heads)
+    is_batched = _check_shapes(query, key, key_padding_mask, attn_mask)
     q: Any = query
     k: Any = key
     v: Any = value

@@ -223,16 +223,21 @@ conv_transpose3d = form(_transposed, "conv_transpose3d", _OF_CONV.format(3, "kd,
 # pooling -----------------------------------------------------------------------------------------
 
 
-def _windows(
+def window_counts(
+    space: Sequence[int], window: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> tuple[int, ...]:
+    """How many windows there are along each axis."""
+    return tuple(
+        (e - d * (k - 1) - 1) // s + 1
+        for e, k, s, d in zip(space, window, stride, dilation, strict=True)
+    )
+
+
+def windows_of(
     x: Array, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...]
 ) -> list[Any]:
     """One array per element of the window: that element of all windows."""
-    n = len(window)
-    space = shape_of(x)[-n:]
-    counts = [
-        (e - d * (k - 1) - 1) // s + 1
-        for e, k, s, d in zip(space, window, stride, dilation, strict=True)
-    ]
+    counts = window_counts(shape_of(x)[-len(window) :], window, stride, dilation)
     parts = []
     for place in itertools.product(*map(range, window)):
         entries = tuple(
@@ -252,7 +257,7 @@ def _max_pool(
 
     def along(y: Array, i: int) -> list[Any]:
         ones = (1,) * (n - 1 - i)
-        return _windows(y, (window[i], *ones), (stride[i], *ones), (dilation[i], *ones))
+        return windows_of(y, (window[i], *ones), (stride[i], *ones), (dilation[i], *ones))
 
     reach = [d * (k - 1) for d, k in zip(dilation, window, strict=True)]
     starts = [
@@ -327,7 +332,7 @@ def _avg_pool(
     pads: tuple[tuple[int, int], ...], divisor: Any,
     counted: tuple[int, ...],
 ) -> Array:  # fmt: skip
-    parts = _windows(padded(x, pads, 0.0), window, stride, (1,) * len(window))
+    parts = windows_of(padded(x, pads, 0.0), window, stride, (1,) * len(window))
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -337,7 +342,7 @@ def _avg_pool(
     inside = np.pad(np.ones(space), [(c, c) for c in counted], constant_values=1.0)
     rest = [(low - c, high - c) for (low, high), c in zip(pads, counted, strict=True)]
     inside = np.pad(inside, rest)
-    counts = sum(_windows(inside, window, stride, (1,) * len(window)))
+    counts = sum(windows_of(inside, window, stride, (1,) * len(window)))
     return total / structural.cast(counts, total.dtype)
 
 

@@ -360,7 +360,7 @@ _BATCH_NORM = Operation("NativeBatchNorm", _batch_norm)
 _BATCH_NORM_FIXED = Operation("NativeBatchNorm", _batch_norm_fixed)
 
 
-def _check_normalized(name: str, x: Tensor, normalized_shape: Sequence[int]) -> int:
+def _check_normalized(x: Tensor, normalized_shape: Sequence[int]) -> int:
     shape = tuple(normalized_shape)
     n = len(shape)
     if not n or x.shape[len(x.shape) - n :] != shape:
@@ -390,7 +390,7 @@ def layer_norm(
     Raises:
       RuntimeError: the shapes do not fit.
     """
-    n = _check_normalized("layer_norm", input, normalized_shape)
+    n = _check_normalized(input, normalized_shape)
     return _LAYER_NORM(input, weight, bias, n=n, eps=float(eps))
 
 
@@ -401,7 +401,7 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """Values divided by the root of the mean of their squares, over the last axes."""
-    n = _check_normalized("rms_norm", input, normalized_shape)
+    n = _check_normalized(input, normalized_shape)
     small = float(limits_of(input.dtype).eps) if eps is None else float(eps)
     return _RMS_NORM(input, weight, n=n, eps=small)
 

@@ -217,11 +217,14 @@ def mse_loss(
         return _MSE(input, target, reduction=reduction)
     if weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")
-    squares: Any = _MSE(input, target, reduction="none") * weight
+    return _weighted(_MSE(input, target, reduction="none"), weight, reduction)
+
+
+def _weighted(each: Any, weight: Any, reduction: str) -> Tensor:
+    each = each * weight
     if reduction == "none":
-        return squares
-    total = squares.sum()
-    return total if reduction == "sum" else total / weight.sum()
+        return each
+    return each.sum() if reduction == "sum" else each.sum() / weight.sum()
 
 
 def l1_loss(
@@ -266,10 +269,8 @@ def huber_loss(
     pair = _pair("huber_loss", input, target)
     if weight is None:
         return _HUBER(*pair, delta=float(delta), reduction=reduction)
-    each: Any = _HUBER(*pair, delta=float(delta), reduction="none") * weight
-    if reduction == "none":
-        return each
-    return each.sum() if reduction == "sum" else each.sum() / weight.sum()
+    each = _HUBER(*pair, delta=float(delta), reduction="none")
+    return _weighted(each, weight, reduction)
 
 
 def binary_cross_entropy(

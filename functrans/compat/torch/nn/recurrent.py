@@ -64,18 +64,8 @@ def _sum_of(a: Array, b: Array) -> Array:
     return None if a is None else a + b
 
 
-def _lstm_layer(
-    x: Array,
-    h: Array,
-    c: Array,
-    w_ih: Array,
-    w_hh: Array,
-    b_ih: Array,
-    b_hh: Array,
-    w_hr: object,
-    *,
-    reverse: bool,
-) -> tuple[Any, Any, Any]:
+def _lstm_layer(x: Array, h: Array, c: Array, *weights: Any, reverse: bool) -> tuple[Any, Any, Any]:
+    w_ih, w_hh, b_ih, b_hh, w_hr = weights
     given = _product(x, w_ih, _sum_of(b_ih, b_hh))
 
     def step(state: Sequence[Array], now: Array) -> Any:
@@ -88,60 +78,43 @@ def _lstm_layer(
     return out, h, c
 
 
-def _gru_layer(
-    x: Array,
-    h: Array | complex,
-    w_ih: Array,
-    w_hh: Array,
-    b_ih: Array,
-    b_hh: Array,
-    *,
-    reverse: bool,
+def _scanned(
+    step: Callable[[Array, Array], Array], given: Array, h: Array, reverse: bool
 ) -> tuple[Any, Any]:
+    """All states and the last one of a layer whose state is its output."""
+
+    def advance(h: Array, now: Array) -> Any:
+        h = step(now, h)
+        return h, h
+
+    h, out = scan(advance, h, given, reverse=reverse)
+    return out, h
+
+
+def _gru_layer(x: Array, h: Array, *weights: Any, reverse: bool) -> tuple[Any, Any]:
+    w_ih, w_hh, b_ih, b_hh = weights
     given = _product(x, w_ih, b_ih)
-
-    def step(h: Array, now: Array) -> Any:
-        h = _gru_step(now, h, w_hh, b_hh)
-        return h, h
-
-    h, out = scan(step, h, given, reverse=reverse)
-    return out, h
+    return _scanned(lambda now, h: _gru_step(now, h, w_hh, b_hh), given, h, reverse)
 
 
-def _rnn_layer(
-    x: Array,
-    h: Array | complex,
-    w_ih: Array,
-    w_hh: Array,
-    b_ih: Array,
-    b_hh: Array,
-    *,
-    reverse: bool,
-    is_relu: bool,
-) -> tuple[Any, Any]:
+def _rnn_layer(x: Array, h: Array, *weights: Any, reverse: bool, is_relu: bool) -> tuple[Any, Any]:
+    w_ih, w_hh, b_ih, b_hh = weights
     given = _product(x, w_ih, _sum_of(b_ih, b_hh))
-
-    def step(h: Array, now: Array) -> Any:
-        h = _rnn_step(now, h, w_hh, is_relu)
-        return h, h
-
-    h, out = scan(step, h, given, reverse=reverse)
-    return out, h
+    return _scanned(lambda now, h: _rnn_step(now, h, w_hh, is_relu), given, h, reverse)
 
 
-def _lstm_cell(
-    x: Array, h: Array, c: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array
-) -> tuple[Any, Any]:
+def _lstm_cell(x: Array, h: Array, c: Array, *weights: Any) -> tuple[Any, Any]:
+    w_ih, w_hh, b_ih, b_hh = weights
     return _lstm_step(_product(x, w_ih, _sum_of(b_ih, b_hh)), h, c, w_hh)
 
 
-def _gru_cell(x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array) -> Array:
+def _gru_cell(x: Array, h: Array, *weights: Any) -> Array:
+    w_ih, w_hh, b_ih, b_hh = weights
     return _gru_step(_product(x, w_ih, b_ih), h, w_hh, b_hh)
 
 
-def _rnn_cell(
-    x: Array, h: Array, w_ih: Array, w_hh: Array, b_ih: Array, b_hh: Array, *, is_relu: bool
-) -> Array:
+def _rnn_cell(x: Array, h: Array, *weights: Any, is_relu: bool) -> Array:
+    w_ih, w_hh, b_ih, b_hh = weights
     return _rnn_step(_product(x, w_ih, _sum_of(b_ih, b_hh)), h, w_hh, is_relu)
 
 

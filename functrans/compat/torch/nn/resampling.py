@@ -26,6 +26,8 @@ from functrans.compat.torch.nn.convolutions import (
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,
     per_axis,
+    window_counts,
+    windows_of,
 )
 from functrans.compat.torch.nn.layers import padded
 from functrans.control.custom_rules import stop_gradient
@@ -35,7 +37,6 @@ from functrans.primitives import dot, movement, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.indexing import take_along_axis
-from functrans.primitives.slicing import BasicIndex, slice_index
 
 __all__ = [
     "affine_grid", "channel_shuffle", "fold", "grid_sample", "interpolate", "pixel_shuffle",
@@ -60,12 +61,19 @@ def _places(n: int, size: int, scale: float | None, corners: bool) -> np.ndarray
     return (np.arange(size) + 0.5) * step - 0.5
 
 
+def _near(t: Any, a: float) -> Any:
+    """The kernel of cubic convolution up to 1."""
+    return ((a + 2) * t - (a + 3)) * t * t + 1.0
+
+
+def _far(t: Any, a: float) -> Any:
+    """The same from 1 to 2."""
+    return a * (((t - 5.0) * t + 8.0) * t - 4.0)
+
+
 def _cubic(t: np.ndarray, a: float) -> np.ndarray:
-    """The kernel of cubic convolution."""
     t = np.abs(t)
-    near = ((a + 2) * t - (a + 3)) * t * t + 1
-    far = a * (((t - 5) * t + 8) * t - 4)
-    return np.where(t <= 1, near, np.where(t < 2, far, 0.0))
+    return np.where(t <= 1, _near(t, a), np.where(t < 2, _far(t, a), 0.0))
 
 
 def _hat(t: np.ndarray, a: float) -> np.ndarray:
@@ -390,11 +398,8 @@ def _bicubic_sampled(
 
 def _keys(t: Any, k: int) -> Any:
     """The weight of the element ``k`` places on, ``t`` behind the first one."""
-    a = -0.75
     d = (t - k) if k <= 0 else (k - t)
-    if k in (0, 1):
-        return ((a + 2) * d - (a + 3)) * d * d + 1.0
-    return a * (((d - 5.0) * d + 8.0) * d - 4.0)
+    return _near(d, -0.75) if k in (0, 1) else _far(d, -0.75)
 
 
 _SAMPLE = {n: Operation(f"GridSampler{n}D", _sampled) for n in (2, 3)}
@@ -527,14 +532,7 @@ def _unfolded(
     stride: tuple[int, ...], counts: tuple[int, ...],
 ) -> Array:  # fmt: skip
     x = padded(x, [(p, p) for p in padding], 0.0)
-    parts = []
-    for place in itertools.product(*map(range, window)):
-        entries = tuple(
-            slice(p * d, p * d + s * (m - 1) + 1, s)
-            for p, d, s, m in zip(place, dilation, stride, counts, strict=True)
-        )
-        parts.append(slice_index(x, BasicIndex((Ellipsis, *entries))))
-    stacked = movement.stack(parts, axis=2)
+    stacked = movement.stack(windows_of(x, window, stride, dilation), axis=2)
     n, c = shape_of(x)[:2]
     return structural.reshape(stacked, (n, c * math.prod(window), math.prod(counts)))
 
@@ -562,19 +560,6 @@ _UNFOLD = Operation("Im2Col", _unfolded)
 _FOLD = Operation("Col2Im", _folded)
 
 
-def _window_counts(
-    size: Sequence[int],
-    window: Sequence[Any],
-    dilation: Sequence[Any],
-    padding: Sequence[Any],
-    stride: Sequence[Any],
-) -> tuple[int, ...]:
-    return tuple(
-        (e + 2 * p - d * (k - 1) - 1) // s + 1
-        for e, k, d, p, s in zip(size, window, dilation, padding, stride, strict=True)
-    )
-
-
 def unfold(
     input: Tensor,
     kernel_size: int | Sequence[int],
@@ -593,7 +578,8 @@ def unfold(
         return unfold(whole.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
     window, dilation = per_axis(kernel_size, 2), per_axis(dilation, 2)
     padding, stride = per_axis(padding, 2), per_axis(stride, 2)
-    counts = _window_counts(input.shape[2:], window, dilation, padding, stride)
+    space = [e + 2 * p for e, p in zip(input.shape[2:], padding, strict=True)]
+    counts = window_counts(space, window, stride, dilation)
     if min(counts) < 1:
         raise RuntimeError(
             f"Given input with spatial size {tuple(input.shape[2:])}, kernel_size={window}, "
@@ -625,7 +611,8 @@ def fold(
         return one.squeeze(0)
     size, window, dilation = (per_axis(v, 2) for v in (output_size, kernel_size, dilation))
     padding, stride = per_axis(padding, 2), per_axis(stride, 2)
-    counts = _window_counts(size, window, dilation, padding, stride)
+    space = [e + 2 * p for e, p in zip(size, padding, strict=True)]
+    counts = window_counts(space, window, stride, dilation)
     if input.shape[1] % math.prod(window):
         raise RuntimeError(
             "Expected size of input's dimension 1 to be divisible by the product of kernel_size, "

@@ -55,6 +55,15 @@ def _own(generator: Generator | None) -> Generator:
     return Generator().manual_seed(drawn_seed()) if generator is None else generator
 
 
+def _check(name: str, count: object, **flags: object) -> None:
+    """Refuse a number that is not positive, and what is no truth value."""
+    if not isinstance(count, int) or isinstance(count, bool) or count <= 0:
+        raise ValueError(f"{name} should be a positive integer value, but got {name}={count}")
+    for flag, value in flags.items():
+        if not isinstance(value, bool):
+            raise ValueError(f"{flag} should be a boolean value, but got {flag}={value}")
+
+
 class RandomSampler(Sampler[int]):
     """Indices in random order.
 
@@ -146,15 +155,7 @@ class WeightedRandomSampler(Sampler[int]):
         replacement: bool = True,
         generator: Generator | None = None,
     ) -> None:
-        is_number = isinstance(num_samples, int) and not isinstance(num_samples, bool)
-        if not is_number or num_samples <= 0:
-            raise ValueError(
-                f"num_samples should be a positive integer value, but got num_samples={num_samples}"
-            )
-        if not isinstance(replacement, bool):
-            raise ValueError(
-                f"replacement should be a boolean value, but got replacement={replacement}"
-            )
+        _check("num_samples", num_samples, replacement=replacement)
         values = np.asarray(plain_of(weights), np.float64)
         if values.ndim != 1:
             raise ValueError(
@@ -198,13 +199,7 @@ class BatchSampler(Sampler[list[int]]):
     """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
-        is_number = isinstance(batch_size, int) and not isinstance(batch_size, bool)
-        if not is_number or batch_size <= 0:
-            raise ValueError(
-                f"batch_size should be a positive integer value, but got batch_size={batch_size}"
-            )
-        if not isinstance(drop_last, bool):
-            raise ValueError(f"drop_last should be a boolean value, but got drop_last={drop_last}")
+        _check("batch_size", batch_size, drop_last=drop_last)
         self.sampler = sampler
         self.batch_size = batch_size
         self.drop_last = drop_last
