@@ -1,7 +1,7 @@
 """Recomputing in the backward pass what is not stored (``torch.utils.checkpoint``).
 
-Here: ``checkpoint`` and ``checkpoint_sequential`` for functions of tensors. Not here: the transform
-of functions of arrays (``control.checkpoint``), hooks for saved tensors (``autograd.graph``).
+Not here: the transform of functions of arrays (``control.checkpoint``), hooks for saved tensors
+(``autograd.graph``).
 
 The non-reentrant form is a pair of hooks for saved tensors: packing keeps a number, unpacking runs
 the function again under hooks that collect what it saves. The reentrant form is a ``Function`` that

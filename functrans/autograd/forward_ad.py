@@ -1,7 +1,6 @@
 """Forward mode on tensors: dual numbers (``torch.autograd.forward_ad``).
 
-Here: dual levels, ``make_dual``, ``unpack_dual``. Not here: how tangents are pushed forward
-(``passes.pushing``).
+Not here: how tangents are pushed forward (``passes.pushing``).
 
 A level is a pushing trace with an imperative trace inside. A dual tensor belongs to the latter; its
 value is a pushing tracer of primal and tangent, which may themselves be recorded tensors. So an

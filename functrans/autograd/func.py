@@ -1,9 +1,8 @@
 """Functional transforms of functions that are written with tensors (``torch.func``).
 
-Here: ``grad``, ``vjp``, ``jvp``, Jacobians and relatives with torch's arguments. Not here: how
-tensors enter a transform (``autograd.on_values``), ``vmap`` (``autograd.func_batches``), functional
-calls of modules (``autograd.func_modules``), the transforms of functions of arrays, which these are
-made of (``transforms``).
+Not here: how tensors enter a transform (``autograd.on_values``), ``vmap``
+(``autograd.func_batches``), functional calls of modules (``autograd.func_modules``), the transforms
+of functions of arrays, which these are made of (``transforms``).
 
 Layer: ``autograd``.
 """

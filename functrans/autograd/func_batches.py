@@ -1,7 +1,6 @@
 """``vmap`` of functions of tensors (``torch.func``).
 
-Here: the transform, and the checks of what is mapped. Not here: the transform of functions of
-arrays, which this is made of (``transforms.vectorize``).
+Not here: the transform of functions of arrays, which this is made of (``transforms.vectorize``).
 
 Layer: ``autograd``.
 """

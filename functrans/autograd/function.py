@@ -1,8 +1,7 @@
 """``Function``: operations with derivatives that the user writes.
 
-Here: ``Function``, how a call is recorded, ``once_differentiable`` and the variants with nested
-arguments. Not here: contexts and nodes (``autograd.function_nodes``), calls on tensors of a
-functional transform (``autograd.custom_functions``).
+Not here: contexts and nodes (``autograd.function_nodes``), calls on tensors of a functional
+transform (``autograd.custom_functions``).
 
 Layer: ``autograd``. Reference: PyTorch documentation, "Extending torch.autograd".
 """

@@ -1,9 +1,6 @@
 """The recorded graph: its nodes, hooks on several tensors, hooks on saved tensors.
 
-Here: ``Node``, ``GradientEdge``, ``register_multi_grad_hook``, hooks for saved tensors
-(``saved_tensors_hooks``, ``save_on_cpu``, ``save_to_disk``, ``disable_saved_tensors_hooks``),
-``allow_mutation_on_saved_tensors``, ``increment_version``, ``to_dot``, ``to_html``. Not here: how
-nodes are made (``autograd.recording``), when hooks run (``autograd.engine``).
+Not here: how nodes are made (``autograd.recording``), when hooks run (``autograd.engine``).
 
 Every node that a backward pass runs is logged on ``functrans.autograd.graph`` at level DEBUG.
 

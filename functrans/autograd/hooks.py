@@ -1,7 +1,6 @@
 """Hooks and their handles.
 
-Here: ``RemovableHandle``, ``annotate``, ``add_hook``, ``retain``. Not here: the kinds of
-annotations (``core.annotations``), when hooks run (``autograd.engine``).
+Not here: the kinds of annotations (``core.annotations``), when hooks run (``autograd.engine``).
 
 Hooks on a tensor belong to the gradient that it has when they are added: they stay with its node.
 ``retain_grad`` follows the tensor to its next node when it is written to. A node with several

@@ -1,7 +1,6 @@
 """Grad modes: what imperative operations record, per thread.
 
-Here: ``no_grad``, ``enable_grad``, ``set_grad_enabled``, ``inference_mode`` and their queries. Not
-here: what is recorded (``autograd.recording``).
+Not here: what is recorded (``autograd.recording``).
 
 The modes of a thread are attributes of one ``threading.local``: every operation reads them.
 

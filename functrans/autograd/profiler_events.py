@@ -1,7 +1,6 @@
 """What a profiler has collected: events, averages, tables and files.
 
-Here: ``FunctionEvent``, ``FunctionEventAvg``, ``EventList`` and torch's names of operations. Not
-here: how events are collected (``autograd.profiler``).
+Not here: how events are collected (``autograd.profiler``).
 
 Layer: ``autograd``. Reference: the Trace Event Format of Chrome, for ``export_chrome_trace``.
 """

@@ -1,8 +1,7 @@
 """``torch.autograd.functional``: derivatives of functions of tensors, in one call.
 
-Here: ``jacobian``, ``hessian``, ``vjp``, ``jvp``, ``vhp``, ``hvp`` of functions of tensors. Not
-here: the same of functions of arrays (``functrans.functional``), transforms of functions of tensors
-(``functrans.autograd.func``).
+Not here: the same of functions of arrays (``functrans.functional``), transforms of functions of
+tensors (``functrans.autograd.func``).
 
 Inputs and outputs are one tensor or a tuple of tensors; results are nested accordingly. Each call
 runs the function once, on tensors of its own that require gradients.

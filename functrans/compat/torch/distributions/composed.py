@@ -1,7 +1,6 @@
 """Distributions that are made of others, and the transform by a distribution.
 
-Here: ``Independent``, ``TransformedDistribution``, ``MixtureSameFamily``,
-``CumulativeDistributionTransform``. Not here: families of transformed ones (``transformed``).
+Not here: families of transformed ones (``transformed``).
 
 Layer: ``compat``. Reference: PyTorch's documentation of ``torch.distributions``, for the behaviour.
 """

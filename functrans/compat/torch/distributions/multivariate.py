@@ -1,7 +1,6 @@
 """Distributions of vectors and matrices.
 
-Here: ``Dirichlet``, the normal distributions of vectors, ``Wishart``, ``LKJCholesky``. Not here:
-choices (``discrete``).
+Not here: choices (``discrete``).
 
 Layer: ``compat``. Source: Lewandowski, Kurowicka and Joe, Generating random correlation matrices
 based on vines and extended onion method, J. Multivariate Analysis 100 (2009); Odell and Feiveson, A

@@ -1,7 +1,7 @@
 """Activations as modules.
 
-Here: functions with settings, and ``PReLU``. Not here: what they compute
-(``nn.functional``), what their classes are made of (``nn.module_rows``).
+Not here: what they compute (``nn.functional``), what their classes are made of
+(``nn.module_rows``).
 
 Layer: ``compat``.
 """

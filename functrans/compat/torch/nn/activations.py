@@ -1,7 +1,6 @@
 """Activation functions: ``relu``, ``gelu``, ``softmax`` and their kin, one node each.
 
-Here: the functions that act element by element or along one axis without parameters. Not here:
-layers with weights (``nn.layers``), losses (``nn.losses``), the classes (``nn.modules``).
+Not here: layers with weights (``nn.layers``), losses (``nn.losses``), the classes (``nn.modules``).
 
 Layer: ``compat``.
 """

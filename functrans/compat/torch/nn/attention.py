@@ -1,7 +1,6 @@
 """Attention as functions.
 
-Here: ``scaled_dot_product_attention``, ``multi_head_attention_forward``. Not here: the classes
-(``nn.attention_modules``, ``nn.transformer_modules``).
+Not here: the classes (``nn.attention_modules``, ``nn.transformer_modules``).
 
 Layer: ``compat``. Reference: Vaswani et al., Attention is all you need, NeurIPS 2017.
 """

@@ -1,7 +1,6 @@
 """Attention as a module.
 
-Here: ``MultiheadAttention``. Not here: what it computes (``nn.attention``), layers made of it
-(``nn.transformer_modules``).
+Not here: what it computes (``nn.attention``), layers made of it (``nn.transformer_modules``).
 
 Layer: ``compat``.
 """

@@ -1,7 +1,7 @@
 """Convolutions and pooling as modules.
 
-Here: convolutions, which hold parameters, and functions with settings. Not here: what they
-compute (``nn.convolutions``, ``nn.pooling``), what their classes are made of (``nn.module_rows``).
+Not here: what they compute (``nn.convolutions``, ``nn.pooling``), what their classes are made of
+(``nn.module_rows``).
 
 Layer: ``compat``.
 """

@@ -1,6 +1,6 @@
 """Convolutions and pooling, one node each.
 
-Here: the functional forms. Not here: other layers (``nn.layers``), the classes (``nn.modules``).
+Not here: other layers (``nn.layers``), the classes (``nn.modules``).
 
 Layer: ``compat``.
 """

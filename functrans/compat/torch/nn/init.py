@@ -1,7 +1,6 @@
 """Initial values of parameters.
 
-Here: functions that overwrite a tensor with random or constant values. Not here: the layers that
-call them (``nn.modules``).
+Not here: the layers that call them (``nn.modules``).
 
 Layer: ``compat``.
 """

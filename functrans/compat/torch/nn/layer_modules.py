@@ -1,7 +1,7 @@
 """Linear layers, embeddings, dropout and norms as modules.
 
-Here: classes that hold parameters, and functions with settings. Not here: what they compute
-(``nn.layers``, ``nn.noise``), what their classes are made of (``nn.module_rows``).
+Not here: what they compute (``nn.layers``, ``nn.noise``), what their classes are made of
+(``nn.module_rows``).
 
 Layer: ``compat``.
 """

@@ -1,7 +1,7 @@
 """Functions of layers with weights: ``linear``, convolutions, pooling, norms, ``embedding``.
 
-Here: the functional forms, one node each. Not here: activations, losses and recurrent layers
-(``nn.activations``, ``nn.losses``, ``nn.recurrent``), the classes (``nn.modules``).
+Not here: activations, losses and recurrent layers (``nn.activations``, ``nn.losses``,
+``nn.recurrent``), the classes (``nn.modules``).
 
 Layer: ``compat``.
 """

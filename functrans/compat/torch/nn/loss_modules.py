@@ -1,7 +1,7 @@
 """Losses as modules.
 
-Here: functions with settings, and the base of losses. Not here: what they compute
-(``nn.losses``, ``nn.margin_losses``), what their classes are made of (``nn.module_rows``).
+Not here: what they compute (``nn.losses``, ``nn.margin_losses``), what their classes are made of
+(``nn.module_rows``).
 
 Layer: ``compat``.
 """

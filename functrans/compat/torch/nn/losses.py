@@ -1,6 +1,6 @@
 """Loss functions, one node each.
 
-Here: ``cross_entropy``, ``mse_loss`` and their kin. Not here: the classes (``nn.modules``).
+Not here: the classes (``nn.modules``).
 
 A loss with ``reduction="mean"`` or ``"sum"`` is one program with the reduction in it.
 

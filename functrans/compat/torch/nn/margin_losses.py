@@ -1,8 +1,6 @@
 """Losses of distances and margins, and of sequences, one node each.
 
-Here: ``triplet_margin_loss``, ``cosine_embedding_loss``, multi-label losses,
-``gaussian_nll_loss``, ``ctc_loss``, distances. Not here: the usual losses (``nn.losses``), the
-classes (``nn.loss_modules``).
+Not here: the usual losses (``nn.losses``), the classes (``nn.loss_modules``).
 
 Layer: ``compat``. Reference: Graves et al., Connectionist temporal classification, ICML 2006.
 """

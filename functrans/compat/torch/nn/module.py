@@ -1,7 +1,6 @@
 """``Module``: parameters, buffers and submodules under names, and a ``forward``.
 
-Here: ``Module`` with its hooks, ``state_dict`` and conversions. Not here: containers
-(``nn.containers``) and layers (``nn.modules``).
+Not here: containers (``nn.containers``) and layers (``nn.modules``).
 
 Layer: ``compat``. Reference: PyTorch's documentation of ``torch.nn.Module``, for the behaviour.
 """

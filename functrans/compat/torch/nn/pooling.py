@@ -1,7 +1,7 @@
 """Pooling beyond the usual: adaptive, by a norm, and back.
 
-Here: the functional forms. Not here: the usual ones and convolutions (``nn.convolutions``), the
-classes (``nn.convolution_modules``).
+Not here: the usual ones and convolutions (``nn.convolutions``), the classes
+(``nn.convolution_modules``).
 
 Layer: ``compat``.
 """

@@ -1,7 +1,6 @@
 """Recurrent layers as functions: one node per layer and direction.
 
-Here: ``lstm``, ``gru``, ``rnn`` over sequences and their single steps. Not here: the classes
-(``nn.modules``).
+Not here: the classes (``nn.modules``).
 
 The products with the inputs of all times are one product; the rest is a ``scan``.
 

@@ -1,6 +1,6 @@
 """Images of other sizes: ``interpolate``, ``grid_sample``, rearranged channels and windows.
 
-Here: the functional forms, one node each. Not here: the classes (``nn.resampling_modules``).
+Not here: the classes (``nn.resampling_modules``).
 
 Resampling by a factor is linear in the image and works axis by axis: it multiplies by a matrix per
 axis.

@@ -1,7 +1,7 @@
 """Images of other sizes, padding, rearranged channels and windows as modules.
 
-Here: functions with settings, and ``Upsample``. Not here: what they compute
-(``nn.resampling``, ``nn.layers``), what their classes are made of (``nn.module_rows``).
+Not here: what they compute (``nn.resampling``, ``nn.layers``), what their classes are made of
+(``nn.module_rows``).
 
 Layer: ``compat``.
 """

@@ -1,7 +1,6 @@
 """``Transformer`` and its parts as modules.
 
-Here: encoder and decoder layers and stacks of them. Not here: attention
-(``nn.attention_modules``).
+Not here: attention (``nn.attention_modules``).
 
 Layer: ``compat``. Reference: Vaswani et al., Attention is all you need, NeurIPS 2017.
 """

@@ -1,7 +1,6 @@
 """Schedules that rise and fall, and several at once.
 
-Here: ``CyclicLR``, ``OneCycleLR``, ``ChainedScheduler``. Not here: the others
-(``optim.lr_scheduler``, which has all names).
+Not here: the others (``optim.lr_scheduler``, which has all names).
 
 Layer: ``compat``. Reference: Smith, Cyclical learning rates, WACV 2017;
 Smith & Topin, Super-convergence, arXiv 1708.07120 (2017).

@@ -1,7 +1,7 @@
 """``Optimizer``: groups of parameters, their state, and steps.
 
-Here: the base class. Not here: the algorithms (``optim.algorithms``, ``optim.lbfgs``) and
-schedules of the learning rate (``optim.lr_scheduler``).
+Not here: the algorithms (``optim.algorithms``, ``optim.lbfgs``) and schedules of the learning rate
+(``optim.lr_scheduler``).
 
 An update is a function of values: of arrays, which are overwritten with the results, or of what
 stands for them while ``jit`` traces a step. Numbers that a step changes are tensors, so that they

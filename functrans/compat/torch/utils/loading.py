@@ -1,6 +1,6 @@
 """``DataLoader``: batches of a dataset.
 
-Here: the loader and ``default_collate``. Not here: datasets and samplers.
+Not here: datasets and samplers.
 
 Everything is loaded in the thread that asks for it, also where workers are asked for.
 
