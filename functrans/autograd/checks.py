@@ -91,6 +91,13 @@ def _units(x: np.ndarray) -> Any:
             yield direction
 
 
+def _random(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    value = rng.uniform(-1.0, 1.0, shape)
+    if dtype.kind == "c":
+        value = value + 1j * rng.uniform(-1.0, 1.0, shape)
+    return np.asarray(value, dtype)
+
+
 def _fresh(inputs: Sequence[Any], values: dict[int, Any], recorded: bool = True) -> list[Any]:
     """Inputs as new leaves, some with other values.
 
@@ -230,6 +237,15 @@ def _compare(
     )
 
 
+def _compare_batch(what: str, found: np.ndarray, alone: Sequence[Any], where: str) -> None:
+    """Compare the results of a batch with those of its examples."""
+    expected = np.stack(alone)
+    if not np.allclose(found, expected, rtol=1e-8, atol=1e-10):
+        raise GradcheckError(
+            f"For {where}, a batch of {what} gives\n{found}\nand one by one they give\n{expected}"
+        )
+
+
 def _where(k: int, i: int) -> str:
     return f"output {k} with respect to input {i}"
 
@@ -346,21 +362,14 @@ class _Run:
     def fast(self, forward: bool, backward: bool) -> None:
         """One random direction per input and output."""
         rng = np.random.default_rng(_SEED)
-
-        def random_like(x: Tensor) -> Array:
-            value = rng.uniform(-1.0, 1.0, x.shape)
-            if x.dtype.kind == "c":
-                value = value + 1j * rng.uniform(-1.0, 1.0, x.shape)
-            return np.asarray(value, x.dtype)
-
         for i, x in zip(self.numbers, self.leaves, strict=True):
-            move = random_like(x)
+            move = _random(rng, x.shape, x.dtype)
             expected = _difference(
                 self.fun, self.inputs, {i: move}, self.settings.eps, self.outs, ""
             )
             pushed = self.pushed({i: move}) if forward else None
             for k, out in enumerate(self.outs):
-                weight = random_like(out)
+                weight = _random(rng, out.shape, out.dtype)
                 number = float(np.dot(_parts(weight), _parts(expected[k])))
                 found: list[tuple[float, str]] = []
                 if backward:
@@ -464,11 +473,7 @@ class _Run:
                 together = _gradients(out, self.leaves, weights, batched=True)
             alone = [_gradients(out, self.leaves, weight) for weight in weights]
             for i, found, *parts in zip(self.numbers, together, *alone, strict=True):
-                if not np.allclose(found, np.stack(parts), rtol=1e-8, atol=1e-10):
-                    raise GradcheckError(
-                        f"For {_where(k, i)}, a batch of gradients gives\n{found}\nand one by one "
-                        f"they give\n{np.stack(parts)}"
-                    )
+                _compare_batch("gradients", found, parts, _where(k, i))
 
     def batched_forward(self) -> None:
         """A batch of tangents gives what they give one by one."""
@@ -480,12 +485,7 @@ class _Run:
             together = [np.asarray(t._value) for t in batch]
             alone = [self.pushed({i: move}) for move in moves]
             for k, found in enumerate(together):
-                expected = np.stack([one[k] for one in alone])
-                if not np.allclose(found, expected, rtol=1e-8, atol=1e-10):
-                    raise GradcheckError(
-                        f"For {_where(k, i)}, a batch of tangents gives\n{found}\nand one by one "
-                        f"they give\n{expected}"
-                    )
+                _compare_batch("tangents", found, [one[k] for one in alone], _where(k, i))
 
 
 def gradcheck(
@@ -667,11 +667,7 @@ def _random_gradients(outs: Sequence[Any], non_contiguous: bool) -> tuple[Any, .
     rng = np.random.default_rng(_SEED)
     weights = []
     for out in outs:
-        shape = (*out.shape, 2) if non_contiguous else out.shape
-        value = rng.uniform(-1.0, 1.0, shape)
-        if out.dtype.kind == "c":
-            value = value + 1j * rng.uniform(-1.0, 1.0, shape)
-        value = np.asarray(value, out.dtype)
+        value = _random(rng, (*out.shape, 2) if non_contiguous else out.shape, out.dtype)
         weight: Any = Tensor.of(value[..., 0] if non_contiguous else value)
         weights.append(weight.requires_grad_())
     return tuple(weights)

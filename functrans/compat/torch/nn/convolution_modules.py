@@ -33,7 +33,13 @@ __all__ = [
 
 class _Conv(Module):
     rank: ClassVar[int]
+    function: ClassVar[Callable[..., Any]]
     is_transposed: ClassVar[bool] = False
+
+    def __init_subclass__(cls, rank: int = 0, function: Any = None) -> None:
+        super().__init_subclass__()
+        if rank:
+            cls.rank, cls.function = rank, staticmethod(function)
 
     def _set_up(
         self,
@@ -110,8 +116,6 @@ class _Conv(Module):
 
 
 class _DirectConv(_Conv):
-    function: ClassVar[Callable[..., Any]]
-
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
         padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
@@ -143,30 +147,20 @@ class _DirectConv(_Conv):
         )
 
 
-class Conv1d(_DirectConv):
+class Conv1d(_DirectConv, rank=1, function=functional.conv1d):
     """Correlation along one spatial axis; see ``functional.conv1d``."""
 
-    rank = 1
-    function = staticmethod(functional.conv1d)
 
-
-class Conv2d(_DirectConv):
+class Conv2d(_DirectConv, rank=2, function=functional.conv2d):
     """Correlation along two spatial axes; see ``functional.conv2d``."""
 
-    rank = 2
-    function = staticmethod(functional.conv2d)
 
-
-class Conv3d(_DirectConv):
+class Conv3d(_DirectConv, rank=3, function=functional.conv3d):
     """Correlation along three spatial axes; see ``functional.conv3d``."""
-
-    rank = 3
-    function = staticmethod(functional.conv3d)
 
 
 class _TransposedConv(_Conv):
     is_transposed = True
-    function: ClassVar[Callable[..., Any]]
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
@@ -190,18 +184,12 @@ class _TransposedConv(_Conv):
         )  # fmt: skip
 
 
-class ConvTranspose1d(_TransposedConv):
+class ConvTranspose1d(_TransposedConv, rank=1, function=functional.conv_transpose1d):
     """The transpose of ``Conv1d``."""
 
-    rank = 1
-    function = staticmethod(functional.conv_transpose1d)
 
-
-class ConvTranspose2d(_TransposedConv):
+class ConvTranspose2d(_TransposedConv, rank=2, function=functional.conv_transpose2d):
     """The transpose of ``Conv2d``."""
-
-    rank = 2
-    function = staticmethod(functional.conv_transpose2d)
 
 
 # pooling -----------------------------------------------------------------------------------------
@@ -279,11 +267,8 @@ def _with_float_norm(function: Callable[..., Any]) -> Callable[..., Any]:
     return pool
 
 
-class ConvTranspose3d(_TransposedConv):
+class ConvTranspose3d(_TransposedConv, rank=3, function=functional.conv_transpose3d):
     """The transpose of ``Conv3d``."""
-
-    rank = 3
-    function = staticmethod(functional.conv_transpose3d)
 
 
 class MaxPool3d(_MaxPool, function=functional.max_pool3d):

@@ -385,7 +385,6 @@ class GroupNorm(_Affine):
 class _BatchNorm(_Affine):
     _version = 2
     ranks: ClassVar[tuple[int, ...]]
-    shown: ClassVar[str]
 
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
@@ -408,6 +407,11 @@ class _BatchNorm(_Affine):
         self.register_buffer("num_batches_tracked", count)
         self.reset_parameters()
 
+    def _check_rank(self, rank: int) -> None:
+        if rank not in self.ranks:
+            expected = " or ".join(f"{n}D" for n in self.ranks)
+            raise ValueError(f"expected {expected} input (got {rank}D input)")
+
     def reset_running_stats(self) -> None:
         """Forget all batches."""
         if self.track_running_stats:
@@ -422,8 +426,7 @@ class _BatchNorm(_Affine):
 
     def forward(self, input: Any) -> Tensor:
         """``batch_norm`` with the parameters and running values."""
-        if len(input.shape) not in self.ranks:
-            raise ValueError(f"expected {self.shown} input (got {len(input.shape)}D input)")
+        self._check_rank(len(input.shape))
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked += 1
@@ -449,14 +452,12 @@ class BatchNorm1d(_BatchNorm):
     """Values standardized per channel of ``[n, c]`` or ``[n, c, l]``."""
 
     ranks = (2, 3)
-    shown = "2D or 3D"
 
 
 class BatchNorm2d(_BatchNorm):
     """Values standardized per channel of ``[n, c, h, w]``."""
 
     ranks = (4,)
-    shown = "4D"
 
 
 class Dropout3d(_Dropout, function=functional.dropout3d):
@@ -536,7 +537,6 @@ class BatchNorm3d(_BatchNorm):
     """Values standardized per channel of ``[n, c, d, h, w]``."""
 
     ranks = (5,)
-    shown = "5D"
 
 
 class _InstanceNorm(_BatchNorm):
@@ -552,8 +552,7 @@ class _InstanceNorm(_BatchNorm):
 
     def forward(self, input: Any) -> Tensor:
         """``instance_norm`` with the parameters and running values."""
-        if len(input.shape) not in self.ranks:
-            raise ValueError(f"expected {self.shown} input (got {len(input.shape)}D input)")
+        self._check_rank(len(input.shape))
         is_alone = len(input.shape) == self.ranks[0]
         channels = input.shape[0 if is_alone else 1]
         if channels != self.num_features and self.affine:
@@ -561,16 +560,12 @@ class _InstanceNorm(_BatchNorm):
                 f"expected input's size at dim={0 if is_alone else 1} to match num_features "
                 f"({self.num_features}), but got: {channels}."
             )
+        uses_input = self.training or not self.track_running_stats
+        momentum = 0.0 if self.momentum is None else self.momentum
         out: Any = functional.instance_norm(
-            input.unsqueeze(0) if is_alone else input,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            0.0 if self.momentum is None else self.momentum,
-            self.eps,
-        )
+            input.unsqueeze(0) if is_alone else input, self.running_mean, self.running_var,
+            self.weight, self.bias, uses_input, momentum, self.eps,
+        )  # fmt: skip
         return out.squeeze(0) if is_alone else out
 
 
@@ -578,18 +573,15 @@ class InstanceNorm1d(_InstanceNorm):
     """Values standardized per example and channel of ``[n, c, l]``."""
 
     ranks = (2, 3)
-    shown = "2D or 3D"
 
 
 class InstanceNorm2d(_InstanceNorm):
     """Values standardized per example and channel of ``[n, c, h, w]``."""
 
     ranks = (3, 4)
-    shown = "3D or 4D"
 
 
 class InstanceNorm3d(_InstanceNorm):
     """Values standardized per example and channel of ``[n, c, d, h, w]``."""
 
     ranks = (4, 5)
-    shown = "4D or 5D"

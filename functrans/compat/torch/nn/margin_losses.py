@@ -256,13 +256,16 @@ def multi_margin_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
-    x: Any = input
-    y: Any = target
-    if len(x.shape) == 1:
-        x, y = x.reshape(1, -1), y.reshape(1)
-    out = _MULTI_MARGIN(x, y, weight, p=int(p), margin=float(margin), reduction=reduction)
-    alone = reduction == "none" and len(input.shape) == 1
-    return out.reshape(()) if alone else out
+    settings = {"p": int(p), "margin": float(margin), "reduction": reduction}
+    return _by_rows(_MULTI_MARGIN, input, target, weight, **settings)
+
+
+def _by_rows(operation: Operation, input: Any, target: Any, *more: Any, **settings: Any) -> Tensor:
+    """A loss of rows, or of one."""
+    if len(input.shape) > 1:
+        return operation(input, target, *more, **settings)
+    out = operation(input.reshape(1, -1), target.reshape(1, *target.shape), *more, **settings)
+    return out.reshape(()) if settings["reduction"] == "none" else out
 
 
 def _multilabel_margin(x: Any, y: Any, *, reduction: str) -> Any:
@@ -324,13 +327,7 @@ def multilabel_margin_loss(
         raise RuntimeError(
             f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
         )
-    x: Any = input
-    y: Any = target
-    if len(x.shape) == 1:
-        x, y = x.reshape(1, -1), y.reshape(1, -1)
-    out = _MULTILABEL_MARGIN(x, y, reduction=reduction)
-    alone = reduction == "none" and len(input.shape) == 1
-    return out.reshape(()) if alone else out
+    return _by_rows(_MULTILABEL_MARGIN, input, target, reduction=reduction)
 
 
 def _multilabel_soft(x: Any, y: Any, weight: object, *, reduction: str) -> Any:

@@ -391,9 +391,6 @@ class LeafSpec(TreeSpec):
     def __init__(self) -> None:
         super().__init__(None, None, [])
 
-    __hash__ = TreeSpec.__hash__
-    __repr__ = TreeSpec.__repr__
-
 
 PyTreeSpec = TreeSpec
 _LEAF = LeafSpec()
