@@ -198,11 +198,15 @@ def _aliases(names: list[str]) -> str:
 
 
 def _grouped(methods: dict[str, str]) -> list[str]:
-    """The stubs of methods; what has the type of a method before it stands behind that."""
+    """The stubs of methods; what has the type of a method before it stands behind that.
+
+    Apart stand properties, private methods and those that ``object`` has, too.
+    """
     groups: dict[str, list[str]] = {}
     for name, text in methods.items():
         kind = text.removeprefix(f"def {name}")
-        groups.setdefault(kind if kind != text and name[0] != "_" else name, []).append(name)
+        is_own = kind == text or hasattr(object, name) or name[0] == "_" != name[-1]
+        groups.setdefault(name if is_own else f"{name[0] == '_'}{kind}", []).append(name)
     return [
         methods[names[0]] + (_aliases(names) if len(names) > 1 else "") for names in groups.values()
     ]
