@@ -54,6 +54,10 @@ class _Anomaly(Scope):
         modes.anomaly, modes.check_nan = self._before
         modes.update()
 
+    def clone(self) -> set_detect_anomaly:
+        """Another one of the same meaning, for one call of a decorated function."""
+        return set_detect_anomaly(self.mode, self.check_nan)
+
 
 class detect_anomaly(_Anomaly):  # noqa: N801  # torch's name
     """Find the operation whose gradient fails or is NaN; for debugging, since it takes time.
@@ -89,10 +93,6 @@ class detect_anomaly(_Anomaly):  # noqa: N801  # torch's name
         self._before = modes.anomaly, modes.check_nan
         super().__enter__()
 
-    def clone(self) -> set_detect_anomaly:
-        """Another one of the same meaning, for one call of a decorated function."""
-        return set_detect_anomaly(True, self.check_nan)
-
 
 class set_detect_anomaly(_Anomaly):  # noqa: N801  # torch's name
     """Switch anomaly mode at once; at the end of a ``with`` block it is as before.
@@ -111,10 +111,6 @@ class set_detect_anomaly(_Anomaly):  # noqa: N801  # torch's name
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         super().__init__(mode, check_nan)
         modes.update(anomaly=self.mode, check_nan=self.check_nan)
-
-    def clone(self) -> set_detect_anomaly:
-        """Another one of the same meaning, for one call of a decorated function."""
-        return set_detect_anomaly(self.mode, self.check_nan)
 
 
 def is_anomaly_enabled() -> bool:

@@ -330,10 +330,6 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801  # torch's name
         self.device_type = device_type
         super().__init__(_copied, Tensor.of)
 
-    def clone(self) -> save_on_cpu:
-        """Another one, for one call of a decorated function."""
-        return save_on_cpu(self.pin_memory, self.device_type)
-
 
 def _copied(tensor: Tensor) -> Array:
     return np.array(tensor._value, order="K")
@@ -402,10 +398,6 @@ class save_to_disk(saved_tensors_hooks):  # noqa: N801  # named as save_on_cpu
 
         super().__init__(pack, OnDisk.load)
 
-    def clone(self) -> save_to_disk:
-        """Another one, for one call of a decorated function."""
-        return save_to_disk(self.path)
-
 
 class disable_saved_tensors_hooks(Scope):  # noqa: N801  # torch's name
     """Refuse hooks for saved tensors in a block.
@@ -421,6 +413,8 @@ class disable_saved_tensors_hooks(Scope):  # noqa: N801  # torch's name
       RuntimeError: not here
     """
 
+    _settings = ("error_message",)
+
     def __init__(self, error_message: str) -> None:
         self.error_message = error_message
 
@@ -434,10 +428,6 @@ class disable_saved_tensors_hooks(Scope):  # noqa: N801  # torch's name
     def __exit__(self, *_: object) -> None:
         """Restore what was before."""
         modes.no_packers = self._before
-
-    def clone(self) -> disable_saved_tensors_hooks:
-        """Another one of the same message, for one call of a decorated function."""
-        return disable_saved_tensors_hooks(self.error_message)
 
 
 # writes to saved tensors -------------------------------------------------------------------------

@@ -89,11 +89,6 @@ def _flops(name: str, shapes: Sequence[Sequence[int]]) -> int:
     return 0
 
 
-def _remove_observer(own: object) -> None:
-    modes.observers = tuple([observer for observer in modes.observers if observer is not own])
-    modes.update()
-
-
 class _Collector:
     """Events of one profiler, from all threads that it watches."""
 
@@ -204,7 +199,11 @@ class profile:  # noqa: N801  # torch's name
         if not self.enabled or self._collector is None:
             return
         own = self._collector
-        _remove_observer(own)
+        observers = list(modes.observers)
+        if own in observers:
+            observers.remove(own)
+        modes.observers = tuple(observers)
+        modes.update()
         if self._traces:
             tracemalloc.stop()
             self._traces = False
@@ -372,7 +371,12 @@ class _Emitter:
 
     def __exit__(self, *_: object) -> None:
         """Stop."""
-        _remove_observer(self._observer)
+        own = self._observer
+        observers = list(modes.observers)
+        if own in observers:
+            observers.remove(own)
+        modes.observers = tuple(observers)
+        modes.update()
         self._observer = None
 
 

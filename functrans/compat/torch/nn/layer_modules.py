@@ -434,9 +434,9 @@ class _BatchNorm(_Affine):
                 momentum = 1.0 / float(self.num_batches_tracked)
         is_training = self.training or self.running_mean is None
         keeps = not self.training or self.track_running_stats
-        running = (self.running_mean, self.running_var) if keeps else (None, None)
+        mean, variance = (self.running_mean, self.running_var) if keeps else (None, None)
         return functional.batch_norm(
-            input, *running, self.weight, self.bias, is_training, momentum, self.eps
+            input, mean, variance, self.weight, self.bias, is_training, momentum, self.eps
         )
 
     def extra_repr(self) -> str:

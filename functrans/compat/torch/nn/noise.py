@@ -172,9 +172,9 @@ def _written(function: F) -> F:
     return own
 
 
-elu_, celu_, selu_, hardtanh_, leaky_relu_, threshold_, rrelu_ = map(
-    _written, (elu, celu, selu, hardtanh, leaky_relu, threshold, rrelu)
-)
+celu_, elu_, selu_ = _written(celu), _written(elu), _written(selu)
+hardtanh_, threshold_ = _written(hardtanh), _written(threshold)
+leaky_relu_, rrelu_ = _written(leaky_relu), _written(rrelu)
 
 # sums of embeddings ------------------------------------------------------------------------------
 
