@@ -334,7 +334,11 @@ def test_containers() -> None:
     assert layers[-1].out_features == 1
     table = nn.ModuleDict({"a": nn.ReLU()})
     table["b"] = nn.Tanh()
-    assert list(table.keys()) == ["a", "b"]
+    table.update(modules={"c": nn.ReLU()})
+    assert list(table.keys()) == ["a", "b", "c"]
+    weights = nn.ParameterDict()
+    weights.update(parameters=[("w", torch.ones(2))])
+    assert [name for name, _ in weights.named_parameters()] == ["w"]
     numbers = nn.ParameterList([torch.ones(2), torch.zeros(3)])
     assert [tuple(p.shape) for p in numbers.parameters()] == [(2,), (3,)]
     with pytest.raises(IndexError, match="index 5 is out of range"):

@@ -189,8 +189,7 @@ class _Named(Module):
         """The values."""
         return (self[key] for key in self._keys)
 
-    def update(self, values: Any) -> None:
-        """Add values of a dictionary, or of pairs."""
+    def _add_all(self, values: Any) -> None:
         is_mapping = isinstance(values, (Mapping, _Named))
         for key, value in values.items() if is_mapping else values:
             self[key] = value
@@ -229,6 +228,10 @@ class ModuleDict(_Named):
     def pop(self, key: str) -> Any:
         """Remove one and return it."""
         return self._modules.pop(key)
+
+    def update(self, modules: Any) -> None:
+        """Add modules of a dictionary, or of pairs."""
+        self._add_all(modules)
 
     def items(self) -> Any:
         """Names and modules."""
@@ -321,6 +324,10 @@ class ParameterDict(_Named):
     def __delitem__(self, key: str) -> None:
         del self._keys[key]
         delattr(self, key)
+
+    def update(self, parameters: Any) -> None:
+        """Add parameters of a dictionary, or of pairs."""
+        self._add_all(parameters)
 
     def extra_repr(self) -> str:
         """One line per parameter."""
