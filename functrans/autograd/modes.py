@@ -41,6 +41,8 @@ class Modes(threading.local):
       session: the tracing of a step by ``jit`` that this thread is in (``autograd.jitted``).
       level: the number of the innermost transform of ``torch.func`` that runs, 0 outside of all; a
         transform has a higher number than those before it.
+      derivative: the number of the innermost transform that differentiates, and the arguments that
+        it hands on as they are: nothing else from outside of it may be written to.
       is_inside: whether a new tensor has to look at ``session`` and ``level``.
       is_watched: whether an operation has to look at ``observers`` and ``session`` first.
       is_special: whether an operation has to look at more than ``grad``.
@@ -63,6 +65,7 @@ class Modes(threading.local):
     batches: tuple[Any, ...] = ()
     session: Any = None
     level = 0
+    derivative: tuple[int, tuple[Any, ...]] = (0, ())
     is_inside = False
     is_watched = False
     is_special = False

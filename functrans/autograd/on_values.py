@@ -154,6 +154,7 @@ class OnValues:
         self.written: list[int] = []
         self.returned: dict[int, int] = {}
         self.takes_writes = False
+        self.direction = direction
         self.requires = direction == "reverse"
         self.further = {"forward": True} if direction == "forward" else {}
         self.outside = {name: getattr(modes, name) for name in _MODES}
@@ -167,14 +168,19 @@ class OnValues:
         trace = ImperativeTrace(f"{self.__name__} on tensors", is_plain=False)
         trace.stops = True
         trace.is_reverse = self.requires
-        own = RECORDING if self.requires else {**self.outside, **self.further}
+        own = dict(RECORDING) if self.requires else {**self.outside, **self.further}
         if own != self.outside:
             trace.outer = self.outside
         if self.requires:
-            own = {**own, "no_packers": NO_HOOKS}
+            own["no_packers"] = NO_HOOKS
         trace.level = next(_levels)
         tracers = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
-        with tracing(trace, tracers), entered({**own, "level": trace.level}), unwatched():
+        own["level"] = trace.level
+        kept = {i: self.originals[i] for i, leaf in enumerate(leaves) if self._is_kept(leaf, i)}
+        if self.direction:
+            own["derivative"] = (trace.level, tuple(kept.values()))
+        versions = {i: x._stored().version for i, x in kept.items()}
+        with tracing(trace, tracers), entered(own), unwatched():
             tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]
             own_args, own_kwargs = tree.unflatten(treedef, tensors)
             since = registered.newest
@@ -186,6 +192,7 @@ class OnValues:
             if self.check is not None:
                 self.check(result)
             self._note_writes(trace, tensors)
+            self._check_shared([i for i, x in kept.items() if x._stored().version != versions[i]])
             places = {
                 id(x): i
                 for i, x in enumerate(tensors)
@@ -204,6 +211,10 @@ class OnValues:
                 if self.takes_writes
                 else values
             )
+
+    def _is_kept(self, leaf: Any, i: int) -> bool:
+        """Whether a leaf is a tensor that the transform leaves as it is."""
+        return self.kinds[i] and (isinstance(leaf, Tensor) or not isinstance(leaf, Tracer))
 
     def _tensor(self, trace: ImperativeTrace, leaf: Any, i: int) -> Any:
         if isinstance(leaf, Tensor) or not (self.kinds[i] or isinstance(leaf, Tracer)):
@@ -241,13 +252,7 @@ class OnValues:
             and x._storage is not None
             and x._storage.version
         ]
-        for i in self.written:
-            if any(_share_memory(self.originals[i], x) for x in self._others(i)):
-                raise RuntimeError(
-                    f"{self.__name__} modifies an argument inplace whose memory another argument "
-                    "shares, which would not change with it. Give a copy for one of them "
-                    "(x.clone())"
-                )
+        self._check_shared(self.written)
         if self.written and not self.takes_writes:
             raise RuntimeError(
                 f"{self.__name__} modifies an argument inplace, and the tensor that was given to "
@@ -255,8 +260,16 @@ class OnValues:
                 "operation without the underscore."
             )
 
-    def _others(self, i: int) -> list[Any]:
-        return [x for j, x in enumerate(self.originals) if j != i and self.kinds[j]]
+    def _check_shared(self, written: Sequence[int]) -> None:
+        """Refuse writes to arguments that share their memory with others."""
+        tensors = [x for x, is_tensor in zip(self.originals, self.kinds, strict=True) if is_tensor]
+        for own in [self.originals[i] for i in written]:
+            if sum(_share_memory(own, x) for x in tensors) > 1:
+                raise RuntimeError(
+                    f"{self.__name__} modifies an argument inplace whose memory another argument "
+                    "shares, which would not change with it. Give a copy for one of them "
+                    "(x.clone())"
+                )
 
     def write_back(self, values: Sequence[Any], originals: Sequence[Any] | None = None) -> None:
         """Write into the tensors of the caller what the function wrote into its arguments.

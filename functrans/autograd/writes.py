@@ -216,9 +216,12 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
 
     Raises:
       RuntimeError: a leaf that requires a gradient, or a view of one; an inference tensor outside
-        of inference mode; memory that several elements share.
+        of inference mode; memory that several elements share; a tensor that is captured by a
+        function that is differentiated.
     """
     enter_session(x)
+    if modes.level:
+        _check_captured(root_of(x))
     if x._inference and not modes.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
@@ -258,6 +261,20 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         memory = modes.session.entries[id(x)].value  # what stands for it has no strides
     if isinstance(memory, np.ndarray):
         check_memory(memory, is_constant)
+
+
+def _check_captured(root: Tensor) -> None:
+    """Refuse a write that would outlive the transform that differentiates."""
+    level, given = modes.derivative
+    if root._level < level and not any(root_of(x) is root for x in given):
+        raise RuntimeError(
+            "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to "
+            "call in-place operation that would mutate a captured Tensor: one made outside of the "
+            "function, so that the write would outlive the transform. Give it as an argument, "
+            "write to a copy (x = x.clone()) made inside, or use the operation without the "
+            "underscore (of a layer's running statistics: call its eval(), or make it with "
+            "track_running_stats=False)."
+        )
 
 
 def without_hooks(x: Tensor) -> None:

@@ -1,0 +1,1 @@
+"""Random programs run by functrans and by PyTorch; see ``__main__``."""
