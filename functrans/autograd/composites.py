@@ -38,7 +38,6 @@ from functrans.autograd.residuals import (
     lies_in,
     map_residuals,
     modified,
-    pack_tensor,
 )
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
@@ -193,12 +192,14 @@ class CompositeNode(GraphNode):
         """Hand the residuals of the equations and the operands to a pack hook, each array once."""
         known: dict[int, Any] = {}
         tensors = [x for x in (*operands, *results) if isinstance(x, Tensor)]
+        follows = any(x._follows for x in tensors)
 
         def one(value: object) -> Any:
             if not isinstance(value, self.packed):
                 return value
             if id(value) not in known:
                 tensor = Tensor.of(value)
+                tensor._follows = follows
                 for x in tensors:
                     if lies_in(x._value, [value]):
                         tensor._storage = x._stored()

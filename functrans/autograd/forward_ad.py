@@ -25,6 +25,7 @@ from functrans.autograd.composites import AliasNode
 from functrans.autograd.nodes import COMPOSITE
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, follow, node_of
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.views import view
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.primitive import Primitive
@@ -167,10 +168,15 @@ class _DualTrace(ImperativeTrace):
 
     def end(self) -> None:
         """Make every tensor that is left its primal."""
+        views: list[Tensor] = []
         for reference in list(self.tensors.values()):
             tensor = reference()
             if tensor is None or tensor._trace is not self:
                 continue
+            how = tensor._view
+            if how is not None and how.steps and how.detach is None and not how.is_copied:
+                node_of(tensor)
+                views.append(tensor)
             tensor.__dict__.pop("_dual", None)
             node_of(tensor)
             primal = tensor._value
@@ -184,6 +190,10 @@ class _DualTrace(ImperativeTrace):
                     tensor._trace = primal._trace
             else:
                 tensor._value, tensor._node, tensor._view = primal, None, None
+            if views and views[-1] is tensor:
+                tensor._view = how
+        for tensor in views:
+            _share(tensor)
         self.tensors.clear()
         for reference, memory, how in self.adopted:
             view = reference()
@@ -192,6 +202,18 @@ class _DualTrace(ImperativeTrace):
                 if how.base._trace is not PERMANENT:
                     view._trace, view._value = how.base._trace, how.base._trace.parent.lift(memory)
                 how.note_version(-1)  # its node is that of its base
+
+
+def _share(view: Tensor) -> None:
+    """Let what was a view of a dual tensor be one of what this is without its tangent."""
+    how = view._view
+    assert how is not None
+    base = how.base
+    view._storage = base._stored()
+    if not isinstance(base._value, Tracer) and base._trace is PERMANENT:
+        view._value = reduce(lambda x, step: step(x), how.steps, base._memory())
+    view._storage.note_view(view)
+    how.note_version(-1)  # its node is that of its base
 
 
 class _Level:
@@ -451,14 +473,14 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"unpack_dual: expected a Tensor, got {type(tensor).__name__}")
     current = _check_level(level)
     if current is None or tensor._trace is not current.trace:
-        is_recorded = current is not None and node_of(tensor) is not None
-        return UnpackedDualTensor(_alias(tensor) if is_recorded else tensor, None)
+        return UnpackedDualTensor(tensor if current is None else _alias(tensor), None)
     tangent = _tangent_of(current, tensor)
     how = tensor._view
     if how is not None and how.steps and how.detach is None and how.base._trace is current.trace:
         whole = unpack_dual(how.base)
         if whole.tangent is not None and not (how.is_conj or how.is_copied):
-            parts = [reduce(lambda x, step: step(x), how.steps, x) for x in whole]
+            label = how.creator
+            parts = [reduce(lambda x, s: view(label, x, s, s), how.steps, x) for x in whole]
             below = _below(current, tensor)
             if isinstance(below, Tensor):  # hooks are on its node
                 parts[0]._node = node_of(_alias(below))

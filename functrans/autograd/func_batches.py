@@ -104,7 +104,8 @@ def vmap(
                 text = f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is"
                 raise ValueError(f"{text} None: {error}") from cause(error)
             raise
-        return results.whole(_with_written(found, results.dims, called[-1], dims))
+        is_whole = chunk_size is None or chunk_size >= size
+        return results.whole(_with_written(found, results.dims, called[-1], dims, is_whole))
 
     def by_chunks(name: str, size: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call the function anew for each chunk, which draws on its own."""
@@ -189,14 +190,16 @@ def _out_dims(name: str, out_dims: Any, result: object) -> list[Any]:
 
 
 def _with_written(
-    found: list[Any], ends: Sequence[Any], function: OnValues, dims: Sequence[Any]
+    found: list[Any], ends: Sequence[Any], function: OnValues, dims: Sequence[Any], is_whole: bool
 ) -> list[Any]:
-    """Results, of which those that are arguments are the caller's tensors."""
+    """Results, of which those that are arguments are the caller's tensors, or joined of parts."""
     for k, i in function.returned.items():
         original: Any = function.originals[i]
         n = len(original.shape)
         start, end = dims[i] % n, ends[k] % n
         found[k] = original if start == end else original.movedim(start, end)
+        if not is_whole:
+            found[k] = found[k].clone()
     return found
 
 

@@ -336,7 +336,7 @@ class GraphNode(Hooked, Node):
         """
         tensors = [(x, True) for x in operands if isinstance(x, Tensor)]
         tensors += [(x, False) for x in results]
-        name = self.name()
+        name, is_torchs = self.name(), any(x._follows for x, _ in tensors)
 
         def one(value: object) -> Any:
             found = next((pair for pair in tensors if pair[0]._value is value), None)
@@ -351,7 +351,7 @@ class GraphNode(Hooked, Node):
             if tensor._value is not value or node is None or node.primitive is not None:
                 storage, trace = tensor._stored(), tensor.__dict__.get("_trace")
                 tensor = Tensor.of(value, node, trace)
-                tensor._storage = storage
+                tensor._storage, tensor._follows = storage, is_torchs
             return pack_tensor(tensor, pack, unpack, name, self.source)
 
         self.replace_residuals(one)

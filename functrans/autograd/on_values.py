@@ -177,11 +177,18 @@ class OnValues:
         tracers = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
         own["level"] = trace.level
         kept = {i: self.originals[i] for i, leaf in enumerate(leaves) if self._is_kept(leaf, i)}
+        own["observers"] = modes.observers
         if self.direction:
             own["derivative"] = (trace.level, tuple(kept.values()))
         versions = {i: x._stored().version for i, x in kept.items()}
         with tracing(trace, tracers), entered(own), unwatched():
             tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]
+            if self.takes_writes:
+                trace.arguments = {
+                    id(x): self.originals[i]
+                    for i, x in enumerate(tensors)
+                    if self.kinds[i] and x._trace is trace
+                }
             own_args, own_kwargs = tree.unflatten(treedef, tensors)
             since = registered.newest
             result = self.fun(*own_args, **own_kwargs)

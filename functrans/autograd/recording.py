@@ -58,9 +58,11 @@ class ImperativeTrace(Trace):
       is_reverse: whether its values are recorded for reverse mode alone.
       outer: the modes in which its values are computed, if these are not those of its tensors.
       level: the number of the transform of ``torch.func`` that it belongs to, or 0.
+      arguments: of a transform that writes to the caller's tensors in the end, these by the
+        identities of the tensors that stand for them.
     """
 
-    __slots__ = ("is_plain", "is_reverse", "is_root", "level", "outer", "stops")
+    __slots__ = ("arguments", "is_plain", "is_reverse", "is_root", "level", "outer", "stops")
     keeps_account = False
     """Whether it wants to know its tensors; see ``forward_ad``."""
 
@@ -71,6 +73,7 @@ class ImperativeTrace(Trace):
         self.stops = self.is_reverse = False
         self.outer: Mapping[str, bool] | None = None
         self.level = 0
+        self.arguments: dict[int, Tensor] = {}
 
     def takes(self, tensor: Tensor) -> bool:
         """Whether a tensor of an outer trace, which is no view, may be given values of this one."""
@@ -545,9 +548,9 @@ def with_own_only(value: Any, slope: Any) -> Any:
     if not (type(slope) is type(value) and slope._trace is trace):
         slope = None
     if type(value) is RecordingTracer:
-        return RecordingTracer(value._trace, value._value, slope and slope._node)
+        return RecordingTracer(value._trace, value._value, None if slope is None else slope._node)
     if type(value) is PushingTracer:
-        return PushingTracer(value._trace, value._value, slope and slope._tangent)
+        return PushingTracer(value._trace, value._value, None if slope is None else slope._tangent)
     return with_only(value, slope)
 
 

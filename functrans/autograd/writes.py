@@ -12,6 +12,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -221,7 +222,7 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
     """
     enter_session(x)
     if modes.level:
-        _check_captured(root_of(x))
+        check_captured(root_of(x))
     if x._inference and not modes.inference:
         raise RuntimeError(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
@@ -263,8 +264,15 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         check_memory(memory, is_constant)
 
 
-def _check_captured(root: Tensor) -> None:
-    """Refuse a write that would outlive the transform that differentiates."""
+def check_captured(root: Tensor) -> None:
+    """Refuse a write to a tensor, no view, that would outlive the transform that differentiates.
+
+    A tensor of the caller that is written to at the end of the transform may not be read before.
+    """
+    trace = root._trace
+    if trace.level and (original := trace.arguments.pop(id(root), None)) is not None:
+        watch = functools.partial(_check_reads, trace.label, root_of(original))
+        modes.update(observers=(*modes.observers, watch))
     level, given = modes.derivative
     if root._level < level and not any(root_of(x) is root for x in given):
         raise RuntimeError(
@@ -275,6 +283,17 @@ def _check_captured(root: Tensor) -> None:
             "underscore (of a layer's running statistics: call its eval(), or make it with "
             "track_running_stats=False)."
         )
+
+
+def _check_reads(label: str, original: Tensor, name: str, operands: Sequence[Any]) -> Any:
+    """Refuse to read a tensor that is going to be written to."""
+    if any(isinstance(x, Tensor) and root_of(x) is original for x in operands):
+        raise RuntimeError(
+            f"{name}: a tensor is read that is an argument of {label}, too, and was modified "
+            "inplace there; it does not have the new numbers before the transform ends. Read the "
+            "argument, or give a copy (x.clone())"
+        )
+    return lambda: None
 
 
 def without_hooks(x: Tensor) -> None:
@@ -306,6 +325,24 @@ def check_result(x: Tensor, new: Tensor) -> None:
         )
 
 
+def check_expands(own: Sequence[int], sizes: Sequence[int]) -> tuple[int, ...]:
+    """The shape that a tensor is expanded to; -1 leaves an axis as it is.
+
+    Raises:
+      RuntimeError: the tensor's own shape does not fit.
+    """
+    lead = (1,) * (len(sizes) - len(own))
+    full = tuple(n if want == -1 else want for want, n in zip(sizes, (*lead, *own), strict=True))
+    for axis, (n, want) in enumerate(zip((*lead, *own), full, strict=True)):
+        if n not in (1, want):
+            raise RuntimeError(
+                f"The expanded size of the tensor ({want}) must match the existing size ({n}) at "
+                f"non-singleton dimension {axis}.  Target sizes: {list(sizes)}.  Tensor sizes: "
+                f"{list(own)}"
+            )
+    return full
+
+
 def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     """Store a result in a tensor's memory, and put it into the graph.
 
@@ -322,6 +359,8 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     """
     old, fresh = x._value, new._value
     is_narrow = fresh.shape != old.shape
+    if is_narrow and len(fresh.shape) <= len(old.shape):
+        check_expands(fresh.shape, old.shape)
     if is_narrow and fresh.shape and np.broadcast_shapes(fresh.shape, old.shape) != old.shape:
         raise RuntimeError(
             f"output with shape {list(x.shape)} doesn't match the broadcast shape "

@@ -2,17 +2,44 @@
 
 Needs an environment with PyTorch. Programs of tensors, views, writes, hooks, ``Function``s, levels
 of ``torch.func`` and duals; values, gradients, versions, and what hooks saw, in their order, are
-compared after each statement, and what is refused. Differences are printed in groups.
+compared after each statement, and what is refused. Differences are printed in groups. Programs run
+in child processes: some of them crash PyTorch.
 """
 
 import argparse
 import json
+import multiprocessing
 import sys
 from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
-from .running import compared, written
+from .running import Difference, judged
 from .writing import FAMILIES
+
+CHUNK = 20
+
+
+def in_children(family: str, seeds: range) -> list[tuple[int, list[str], Difference | None]]:
+    """The same in child processes; without programs that end theirs."""
+    found: list[tuple[int, list[str], Difference | None]] = []
+    context = multiprocessing.get_context("spawn")
+    ended: list[int] = []
+    parts = [seeds[i : i + CHUNK] for i in range(0, len(seeds), CHUNK)]
+    while parts:
+        with ProcessPoolExecutor(1, context) as pool:
+            try:
+                while parts:
+                    found += pool.submit(judged, family, parts[0]).result()
+                    parts.pop(0)
+            except BrokenProcessPool:
+                broken = parts.pop(0)
+                if len(broken) == 1:
+                    ended.append(broken[0])
+                parts = [broken[i : i + 1] for i in range(len(broken)) if len(broken) > 1] + parts
+    print(f"{family}: {len(ended)} ended their processes, {ended[:5]}")
+    return found
 
 
 def main() -> int:
@@ -24,30 +51,27 @@ def main() -> int:
     parser.add_argument("--show", type=int, default=None, help="print this seed's program")
     parser.add_argument("--out", type=Path, default=None, help="differences, as JSON lines")
     arguments = parser.parse_args()
-    import torch as theirs  # noqa: PLC0415 - only here is it needed
-    import torch.utils.checkpoint  # noqa: PLC0415
-
-    import functrans.compat.torch as ours  # noqa: PLC0415
-
     groups: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
-    statements = 0
+    programs = statements = 0
     for family in arguments.family.split(","):
+        if arguments.show is not None:
+            ((_, program, found),) = judged(family, range(arguments.show, arguments.show + 1))
+            print("\n".join(program), found, sep="\n\n")
+            continue
         seeds = range(arguments.seed, arguments.seed + arguments.count)
-        for seed in [arguments.show] if arguments.show is not None else seeds:
-            program = written(family, seed, theirs)
+        for seed, program, found in in_children(family, seeds):
+            programs += 1
             statements += len(program)
-            found = compared(program, ours, theirs)
-            if arguments.show is not None:
-                print("\n".join(program), found, sep="\n\n")
-            if found is not None:
-                groups[found.group].append((family, seed))
-                if arguments.out is not None:
-                    row = {"family": family, "seed": seed, "program": program, **vars(found)}
-                    with arguments.out.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(row, default=str) + "\n")
+            if found is None:
+                continue
+            groups[found.group].append((family, seed))
+            if arguments.out is not None:
+                row = {"family": family, "seed": seed, "program": program, **vars(found)}
+                with arguments.out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row, default=str) + "\n")
     for group, cases in sorted(groups.items(), key=lambda item: -len(item[1])):
         print(len(cases), group, cases[:3])
-    print(f"{statements} statements, {sum(map(len, groups.values()))} differences")
+    print(f"{programs} programs, {statements} statements, {sum(map(len, groups.values()))} differ")
     return int(bool(groups))
 
 

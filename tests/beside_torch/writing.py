@@ -14,7 +14,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 SHAPES = ((), (3,), (1, 3), (2, 1), (2, 3), (2, 3), (3,), (3, 3))
-UNARY = ("sin", "cos", "exp", "tanh", "sigmoid", "abs", "neg", "square", "relu", "softplus", "log1p")
+UNARY = (
+    "sin",
+    "cos",
+    "exp",
+    "tanh",
+    "sigmoid",
+    "abs",
+    "neg",
+    "square",
+    "relu",
+    "softplus",
+    "log1p",
+)
 BINARY = ("add", "sub", "mul", "maximum", "minimum", "atan2", "hypot", "logaddexp")
 REDUCED = ("sum", "mean", "prod", "amax", "logsumexp", "cumsum", "softmax", "var", "norm", "median")
 PLACES = ("0", "-1", "...", "1:", ":2", "None", "..., 0", "..., 1:", "[0, 0]", "..., [1, 0]", "::2")
@@ -32,7 +44,8 @@ WRITES = (
     "{x}[{p}] = {y}", "{x}[{p}] = 0.25", "{x}[{p}] += {y}", "{x}[{x} > 0.2] = -0.4",
     "{x} += {y}", "{x} *= {y}", "{x} -= 0.5", "{x} **= 2", "{x}.masked_fill_({y} > 0, 0.3)",
     "{x}.pow_(2)", "{x}.sqrt_()", "{x}.abs_()", "{x}.relu_()", "{x}.reciprocal_()",
-    "{x}.index_add_(0, torch.tensor([0, 0]), {y}[:2])", "{x}.index_fill_(-1, torch.tensor([1]), 0.6)",
+    "{x}.index_add_(0, torch.tensor([0, 0]), {y}[:2])",
+    "{x}.index_fill_(-1, torch.tensor([1]), 0.6)",
     "{x}.scatter_(-1, torch.zeros(1, 1, dtype=torch.int64), {y})", "{x}.t_()", "{x}.unsqueeze_(0)",
     "{x}.squeeze_()", "{x}.data.mul_(0.5)", "{x}.detach().add_(0.1)", "{x}.detach_()",
     "{x}.cumsum_(0)", "torch.add({y}, {z}, out={x})", "{x}.swapaxes_(0, -1)", "{x}.mul_(1j)",
@@ -47,9 +60,11 @@ FREE = (
     "torch.nn.functional.linear({x}, {y})", "{x}.masked_fill({y} > 0, 0.5)", "{x}.flip(0)",
     "torch.nn.functional.mse_loss({x}, {y})", "{x}.roll(1, -1)", "{x}.tril()", "{x}.repeat(2)",
     "{x}.index_select(0, torch.tensor([0, 0]))", "{x}.to(torch.float32).to(torch.float64)",
-    "torch.zeros_like({x}).index_put((torch.tensor([0]),), {y})", "{x}.split(1)[0]", "{x}.unbind()[0]",
+    "torch.zeros_like({x}).index_put((torch.tensor([0]),), {y})", "{x}.split(1)[0]",
+    "{x}.unbind()[0]",
     "torch.nn.functional.layer_norm({x}, (3,))", "torch.nn.functional.gelu({x})", "{x}.cumprod(-1)",
-    "torch.complex({x}, {y}).abs()", "{x}.clamp({y}, {z})", "torch.lerp({x}, {y}, {z})", "1.5 - {x}",
+    "torch.complex({x}, {y}).abs()", "{x}.clamp({y}, {z})", "torch.lerp({x}, {y}, {z})",
+    "1.5 - {x}",
     "torch.linalg.norm({x})", "torch.dist({x}, {y})", "{x}.float().double()", "{x}.std(0)",
     "torch.atleast_2d({x})", "{x}.diff()", "torch.kron({x}, {y})", "{x}.chunk(2, -1)[0]",
     "{x}.expand_as({y})", "torch.nn.functional.cross_entropy({x}, {y})", "{x}.new_zeros(3) + {x}",
@@ -59,7 +74,21 @@ CALLED = (
     "Two.apply({x})[0]", "Two.apply({x})[1]", "Once.apply({x})", "Sparse.apply({x}, {y})[1]",
     "Split.apply({x}, 2.0)", "Passed.apply({x})", "Viewed.apply({x})", "Marked.apply({x})[1]",
 )  # fmt: skip
-FUNCTIONS = '''
+DIMS = (
+    "", "", ", in_dims=(0, None)", ", in_dims=(None, 0)", ", in_dims=(-1, 0)", ", out_dims=-1",
+    ", chunk_size=1", ", in_dims=(1, None), out_dims=-1",
+)  # fmt: skip
+FUNCTIONS = """
+def pulled(pair):
+    out, pull = pair
+    return pull(torch.ones_like(out))
+
+
+def pushed(pair, tangents):
+    out, push = pair
+    return [out, push(*tangents)]
+
+
 class Cube(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -245,7 +274,7 @@ class Marked(torch.autograd.Function):
     def backward(ctx, a, b):
         note("marked", a)
         return b * 2
-'''
+"""
 """Kinds of ``Function``: what is saved, what is marked, which rules are given."""
 
 
@@ -334,7 +363,9 @@ class Writer:
         x, name = self.tensor(), self.new("h")
         changed = self.one(["None", "None", "g * 2", "g + 0.5", "g.sin()"])
         seen = f"lambda g: (note({name!r}, g), {changed})[1]"
-        kind = self.one(["tensor", "tensor", "node", "prenode", "after", "retain", "many", "remove"])
+        kind = self.one(
+            ["tensor", "tensor", "node", "prenode", "after", "retain", "many", "remove"]
+        )
         if kind == "tensor":
             return f"{name} = {x}.register_hook({seen})"
         if kind == "node":
@@ -354,13 +385,13 @@ class Writer:
         if kind == "retain":
             return f"{x}.retain_grad()"
         if kind == "remove":
-            handles = [n for n in (f"h{i}" for i in range(1, self.made))]
+            handles = [f"h{i}" for i in range(1, self.made)]
             return f"{self.one(handles or ['h1'])}.remove()"
         mode = self.one(["all", "any"])
-        seen = "lambda gs: " if mode == "all" else "lambda gs: "
         return (
             f"{name} = torch.autograd.graph.register_multi_grad_hook([{x}, {self.tensor()}], "
-            f"{seen}note({name!r}, gs if isinstance(gs, (list, tuple)) else [gs]), mode={mode!r})"
+            f"lambda gs: note({name!r}, gs if isinstance(gs, (list, tuple)) else [gs]), "
+            f"mode={mode!r})"
         )
 
     def backward(self) -> str:
@@ -417,12 +448,10 @@ class Writer:
         return self.write() if self.chance(0.3) else self.assigned()
 
     def _mode(self) -> str:
-        packed = self.new("s")
         return self.one([
             "torch.no_grad()", "torch.no_grad()", "torch.enable_grad()",
             "torch.set_grad_enabled(False)", "torch.inference_mode()",
-            f"torch.autograd.graph.saved_tensors_hooks(lambda t: (note('{packed}p', t), t.clone())[1],"
-            f" lambda t: (note('{packed}u', t), t * 1)[1])",
+            "torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t * 1)",
             "torch.autograd.graph.save_on_cpu()",
             "torch.autograd.graph.allow_mutation_on_saved_tensors()",
             "torch.autograd.graph.disable_saved_tensors_hooks('not here')",
@@ -435,8 +464,8 @@ class Writer:
         body = inner.block(inner.simple)
         text = (
             f"def f_{name}(a, b):\n{body}\n    note('{name}', a)\n    return {inner.tensor()}\n"
-            f"{name} = torch.utils.checkpoint.checkpoint(f_{name}, {self.tensor()}, {self.tensor()},"
-            f" use_reentrant={again})"
+            f"{name} = torch.utils.checkpoint.checkpoint("
+            f"f_{name}, {self.tensor()}, {self.tensor()}, use_reentrant={again})"
         )
         self.names.append(name)
         return text
@@ -457,7 +486,11 @@ class Writer:
             elif kind < 0.8:
                 lines.append(inner.write())
             elif kind < 0.83:
-                lines.append(inner.inside(inner.one(["torch.no_grad()", "torch.enable_grad()"]), inner.simple))
+                lines.append(
+                    inner.inside(
+                        inner.one(["torch.no_grad()", "torch.enable_grad()"]), inner.simple
+                    )
+                )
             elif kind < 0.86:
                 lines.append(f"{inner.tensor()}.register_hook(lambda g: note('in', g.shape))")
             elif depth < 2:
@@ -465,7 +498,9 @@ class Writer:
             else:
                 lines.append(inner.assigned())
         x = inner.tensor()
-        result = self.one([x, f"{x}.sum()", f"{x}.sum()", f"({x} * {x}).sum()", f"({x}, {x}.sum())"])
+        result = self.one(
+            [x, f"{x}.sum()", f"{x}.sum()", f"({x} * {x}).sum()", f"({x}, {x}.sum())"]
+        )
         body = "\n".join(f"    {line}" for text in lines for line in text.split("\n"))
         return f"def {name}(a{depth}, b{depth}):\n{body}\n    return {result}\n"
 
@@ -491,30 +526,19 @@ class Writer:
         text = self.function(depth, name)
         x, y = self.tensor(), self.tensor()
         argnums = self.one(["", "", ", argnums=1", ", argnums=(0, 1)"])
-        which = self.rng.random()
-        if which < 0.25:
-            call = f"torch.func.grad({name}{argnums})({x}, {y})"
-        elif which < 0.33:
-            call = f"torch.func.grad_and_value({name}{argnums})({x}, {y})"
-        elif which < 0.58:
-            dims = self.one(["", "", ", in_dims=(0, None)", ", in_dims=(None, 0)", ", in_dims=(-1, 0)",
-                             ", out_dims=-1", ", chunk_size=1", ", in_dims=(1, None), out_dims=-1"])  # fmt: skip
-            call = f"torch.func.vmap({name}{dims})({x}, {y})"
-        elif which < 0.68:
-            call = f"torch.func.jacrev({name}{argnums})({x}, {y})"
-        elif which < 0.76:
-            call = f"torch.func.jacfwd({name}{argnums})({x}, {y})"
-        elif which < 0.81:
-            call = f"torch.func.hessian({name}{argnums})({x}, {y})"
-        elif which < 0.89:
-            call = f"torch.func.jvp({name}, ({x}, {y}), (torch.ones_like({x}), {y}.detach()))"
-        elif which < 0.96:
-            call = f"(lambda r: r[1](torch.ones_like(r[0])))(torch.func.vjp({name}, {x}, {y}))"
-        else:
-            call = (
-                f"(lambda r: [r[0], r[1](torch.ones_like({x}), {y}.detach())])"
-                f"(torch.func.linearize({name}, {x}, {y}))"
-            )
+        one, weights = f"({x}, {y})", f"(torch.ones_like({x}), {y}.detach())"
+        calls = {
+            "grad": (0.25, f"torch.func.grad({name}{argnums}){one}"),
+            "grad_and_value": (0.08, f"torch.func.grad_and_value({name}{argnums}){one}"),
+            "vmap": (0.25, f"torch.func.vmap({name}{self.one(DIMS)}){one}"),
+            "jacrev": (0.1, f"torch.func.jacrev({name}{argnums}){one}"),
+            "jacfwd": (0.08, f"torch.func.jacfwd({name}{argnums}){one}"),
+            "hessian": (0.05, f"torch.func.hessian({name}{argnums}){one}"),
+            "jvp": (0.08, f"torch.func.jvp({name}, {one}, {weights})"),
+            "vjp": (0.07, f"pulled(torch.func.vjp({name}, {x}, {y}))"),
+            "linearize": (0.04, f"pushed(torch.func.linearize({name}, {x}, {y}), {weights})"),
+        }
+        call = calls[str(self.rng.choice(list(calls), p=[share for share, _ in calls.values()]))][1]
         self.names.append(f"first({result})")
         return f"{text}{result} = {call}"
 

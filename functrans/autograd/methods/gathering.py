@@ -67,6 +67,10 @@ def _check_lines(name: str, x: Tensor, index: Any, axis: int, source: Tensor | N
             "Index tensor must have the same number of dimensions as "
             f"{'input' if name == 'gather' else 'self'} tensor"
         )
+    if source is not None and max(len(source.shape), 1) != ndim:
+        raise RuntimeError(
+            "Index tensor must have the same number of dimensions as src tensor"
+        )
     shape = x.shape or (1,)
     for i, n in enumerate(index.shape):
         if i != axis and n > shape[i]:
@@ -158,6 +162,8 @@ def scatter(
       RuntimeError: the index does not fit.
     """
     source = value if src is None else src
+    if src is None and isinstance(value, Tensor):
+        source = value.expand(index.shape)
     ops = {None: "set", "add": "add", "multiply": "multiply"}
     if reduce not in ops:
         raise RuntimeError("reduce argument must be either add or multiply.")
@@ -246,18 +252,19 @@ def _at_axis(
     n = x.shape[axis] if x.shape else 1
     if not _all_in(at, -n, n):
         raise IndexError("index out of range in self")
-    if isinstance(source, Tensor) and source.shape:
+    if isinstance(source, Tensor) and (source.shape or name != "index_fill_"):
         if source.dtype != x.dtype:
             raise RuntimeError(
                 f"{name}(): self ({x.dtype}) and source ({source.dtype}) must have the same "
                 "scalar type"
             )
         want = (*x.shape[:axis], at.size, *x.shape[axis + 1 :])
-        if x.shape and source.shape != want:
+        if x.shape and source.shape != want and (source.shape or want != (1,)):
+            there = source.shape[axis : axis + 1]
             raise RuntimeError(
                 f"{name}(): Number of indices ({at.size}) should be equal to source.size(dim): "
-                f"({source.shape[axis]}), for dim: {dim}"
-                if source.shape[axis : axis + 1] != (at.size,)
+                f"({there[0]}), for dim: {dim}"
+                if there and there != (at.size,)
                 else f"{name}(): source has size {list(source.shape)}, expected {list(want)}"
             )
 

@@ -111,21 +111,21 @@ def _dtype_text(x: Tensor) -> str | None:
 
 def _repr(self: Tensor) -> str:
     """``tensor([1., 2.], requires_grad=True)``."""
+    extras = []
+    try:
+        node = node_of(self)  # first: a view takes over what was written to its base
+    except RuntimeError:  # a view whose base was written to in another mode
+        node = None
+        extras.append("grad_fn=<Invalid>")
     value = self._memory()
     tangent = None
     while isinstance(value, PushingTracer) and value._trace.gives_values:  # of a dual level
         tangent, inner = value._tangent, value._value
         value = inner._memory() if isinstance(inner, Tensor) else inner
     text = repr(value) if isinstance(value, Tracer) else _numbers(np.asarray(value))
-    extras = []
     dtype = _dtype_text(self)
     if dtype is not None:
-        extras.append(dtype)
-    try:
-        node = node_of(self)
-    except RuntimeError:  # a view whose base was written to in another mode
-        node = None
-        extras.append("grad_fn=<Invalid>")
+        extras.insert(0, dtype)
     if node is not None:
         if node.primitive is None:
             extras.append("requires_grad=True")

@@ -20,6 +20,7 @@ from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
 from functrans.autograd.modes import modes
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
+from functrans.autograd.writes import check_captured, check_expands, root_of
 from functrans.core.dispatch import Tracer
 from functrans.primitives import structural
 
@@ -228,15 +229,7 @@ def expand(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
             f"({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
             f"({len(self.shape)})"
         )
-    own = (1,) * (len(shape) - len(self.shape)) + self.shape
-    full = tuple(n if want == -1 else want for want, n in zip(shape, own, strict=True))
-    for axis, (n, want) in enumerate(zip(own, full, strict=True)):
-        if n not in (1, want):
-            raise RuntimeError(
-                f"The expanded size of the tensor ({want}) must match the existing size ({n}) at "
-                f"non-singleton dimension {axis}.  Target sizes: {list(shape)}.  Tensor sizes: "
-                f"{list(self.shape)}"
-            )
+    full = check_expands(self.shape, shape)
     return view(
         "Expand",
         self,
@@ -324,14 +317,14 @@ def matrix_transposed(self: Tensor) -> Tensor:
     """The last two axes exchanged.
 
     Raises:
-      RuntimeError: there are fewer.
+      RuntimeError: there is one.
     """
-    if len(self.shape) < 2:
+    if len(self.shape) == 1:
         raise RuntimeError(
             "tensor.mT is only supported on matrices or batches of matrices. Got "
-            f"{len(self.shape)}-D tensor."
+            "1-D tensor."
         )
-    return transpose(self, -2, -1)
+    return transpose(self, -2, -1) if self.shape else self
 
 
 def adjoint(self: Tensor) -> Tensor:
@@ -369,6 +362,8 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
 
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         is_traced = isinstance(self._value, Tracer)
+        if modes.level:
+            check_captured(root_of(self))
         if modes.inference:
             pass  # also leaves: nothing is recorded
         elif self._inference:
@@ -376,7 +371,11 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
                 "make a clone to get a normal tensor before doing inplace update."
             )
-        elif not is_traced and self._node is not None and self._node.primitive is None:
+        elif (
+            (modes.grad or not is_traced)
+            and self._node is not None
+            and self._node.primitive is None
+        ):
             if modes.grad or self._view is not None or self._stored().is_viewed:
                 raise RuntimeError(
                     "a leaf Variable that requires grad is being used in an in-place operation."

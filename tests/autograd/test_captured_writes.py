@@ -1,0 +1,150 @@
+"""Writes inside of transforms: to captured tensors, to arguments, to duals and their views."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import functrans.compat.torch as torch
+from functrans.compat.torch.autograd import forward_ad as fw
+
+func = torch.func
+DERIVATIVES: dict[str, Callable[[Any, Any], Any]] = {
+    "grad": lambda f, x: func.grad(f)(x),
+    "vjp": lambda f, x: func.vjp(f, x),
+    "jvp": lambda f, x: func.jvp(f, (x,), (x,)),
+    "jacrev": lambda f, x: func.jacrev(f)(x),
+    "jacfwd": lambda f, x: func.jacfwd(f)(x),
+    "hessian": lambda f, x: func.hessian(f)(x),
+    "vmap in grad": lambda f, x: func.grad(lambda v: func.vmap(f)(v).sum())(x),
+    "grad in vmap": lambda f, x: func.vmap(func.grad(f))(x),
+}
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "add_": lambda y: y.add_(1),
+    "view": lambda y: y[1:].zero_(),
+    "item": lambda y: y.__setitem__(0, 3.0),
+    "detached": lambda y: y.detach().mul_(2),
+    "data": lambda y: y.data.mul_(2),
+    "shape": lambda y: y.unsqueeze_(0),
+    "copy_": lambda y: y.copy_(torch.ones(3)),
+}
+
+
+def x_of() -> Any:
+    return torch.tensor([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("name", DERIVATIVES)
+@pytest.mark.parametrize("write", WRITES)
+def test_captured_tensors_are_not_written_to(name: str, write: str) -> None:
+    outside = x_of()
+
+    def f(x: Any) -> Any:
+        WRITES[write](outside)
+        return (x * x).sum()
+
+    with pytest.raises(RuntimeError, match="would mutate a captured Tensor"):
+        DERIVATIVES[name](f, x_of())
+    assert outside.tolist() == [1, 2, 3]
+
+
+def test_arguments_that_are_not_differentiated_are_written_to() -> None:
+    count, x = torch.zeros(3), x_of()
+
+    def f(x: Any, count: Any) -> Any:
+        count[1:].add_(2)
+        return (x * count).sum()
+
+    assert func.grad(f)(x, count).tolist() == [0, 2, 2]
+    assert func.jacrev(f)(x, count).tolist() == [0, 4, 4]
+    assert func.vmap(lambda x: count.add_(1).sum() * x)(x).tolist() == [11, 22, 33]
+    assert count.tolist() == [1, 5, 5]
+
+
+@pytest.mark.parametrize("transform", [func.grad, func.jacfwd, func.vmap])
+def test_arguments_that_share_memory_are_not_written_to(transform: Any) -> None:
+    def f(x: Any, y: Any) -> Any:
+        y.add_(1)
+        return (x * x).sum()
+
+    x = x_of()
+    with pytest.raises(RuntimeError, match="whose memory another argument shares"):
+        transform(f)(x, x)
+    with pytest.raises(RuntimeError, match="whose memory another argument shares"):
+        transform(f)(x, x.view(3))
+
+
+def test_a_captured_argument_is_not_read_before_its_new_numbers_are_there() -> None:
+    x = x_of()
+
+    def f(v: Any) -> Any:
+        v.mul_(3)
+        return x.sum() + v
+
+    for run in (lambda: func.vmap(f)(x), lambda: func.jvp(f, (x,), (x.clone(),))):
+        with pytest.raises(RuntimeError, match="is an argument of f on tensors, too"):
+            run()
+    assert (x.sum() + 1).item() == 7  # reads outside are as ever
+
+
+def test_results_in_chunks_are_no_views_of_arguments() -> None:
+    x = x_of()
+    parts, whole = func.vmap(lambda v: v, chunk_size=1)(x), func.vmap(lambda v: v)(x)
+    x.zero_()
+    assert parts.tolist() == [1, 2, 3]
+    assert whole.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "primal",
+    [lambda x: x, lambda x: x.view(2), lambda x: x.detach(), lambda x: fw.unpack_dual(x).primal],
+)
+def test_views_of_duals_share_their_memory(primal: Any) -> None:
+    x = torch.tensor([1.0, 2.0])
+    with fw.dual_level():
+        dual = fw.make_dual(primal(x), torch.ones(2))
+        view = dual.select(0, 1)
+        dual.mul_(2)
+        assert "4." in repr(view)
+        part = fw.unpack_dual(view).primal
+        part.mul_(2)
+        assert view.item() == part.item() == x[1].item() == 8
+        assert fw.unpack_dual(view).tangent.item() == 2
+    view.mul_(2)  # and without the level
+    assert x.tolist() == dual.tolist() == [2, 16]
+    dual.mul_(2)
+    assert view.item() == part.item() == 32
+    x.requires_grad_()
+    with fw.dual_level():
+        again = fw.make_dual(x * 1, torch.ones(2)).select(0, 1)
+    again.backward()
+    assert x.grad.tolist() == [0, 1]
+
+
+def test_what_does_not_fit_is_named() -> None:
+    x, at = torch.ones(2, 3), torch.zeros(1, 1, dtype=torch.int64)
+    for name, args in {
+        "scatter_": (), "scatter_add_": (), "scatter_reduce_": ("sum",),
+    }.items():  # fmt: skip
+        with pytest.raises(RuntimeError, match="same number of dimensions as src tensor"):
+            getattr(x, name)(-1, at, torch.tensor(1.0), *args)
+    for name in ("index_add_", "index_copy_"):
+        with pytest.raises(RuntimeError, match="source has size"):
+            getattr(x, name)(0, torch.tensor([0]), torch.tensor(1.0))
+    with pytest.raises(RuntimeError, match=r"Target sizes: \[2, 2\].  Tensor sizes: \[3\]"):
+        x[:, 1:] = torch.ones(3)
+    assert np.array_equal(x.numpy(), np.ones((2, 3)))
+
+
+def test_hooks_see_tensors_of_their_namespace() -> None:
+    seen: list[str] = []
+
+    def pack(x: Any) -> Any:
+        seen.append(str(x.dtype))
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        y = torch.sigmoid(torch.ones(2, requires_grad=True))
+        torch.hypot(y.prod(), y)
+    assert set(seen) == {"torch.float32"}
