@@ -26,6 +26,7 @@ from functrans.autograd.anomaly import unwatched, watching
 from functrans.autograd.hooks import refuse_hooks, registered
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import LeafNode
+from functrans.autograd.overlaps import share_memory
 from functrans.autograd.recording import (
     PERMANENT,
     ImperativeTrace,
@@ -271,7 +272,7 @@ class OnValues:
         """Refuse writes to arguments that share their memory with others."""
         tensors = [x for x, is_tensor in zip(self.originals, self.kinds, strict=True) if is_tensor]
         for own in [self.originals[i] for i in written]:
-            if sum(_share_memory(own, x) for x in tensors) > 1:
+            if sum(share_memory(own, x) for x in tensors) > 1:
                 raise RuntimeError(
                     f"{self.__name__} modifies an argument inplace whose memory another argument "
                     "shares, which would not change with it. Give a copy for one of them "
@@ -287,15 +288,6 @@ class OnValues:
         """
         for i, value in zip(self.written, values, strict=True):
             (self.originals if originals is None else originals)[i].copy_(returned(value))
-
-
-def _share_memory(x: Tensor, y: Tensor) -> bool:
-    if x is y:
-        return True
-    own, other = x._memory(), y._memory()
-    if isinstance(own, Tracer) or isinstance(other, Tracer):
-        return False
-    return bool(np.shares_memory(own, other))
 
 
 def transformed(

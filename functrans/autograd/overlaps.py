@@ -8,7 +8,19 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+
+
+def share_memory(x: Any, y: Any) -> bool:
+    """Whether tensors have elements in common; of traced ones only whether they are the same."""
+    if x is y:
+        return True
+    own, other = x._memory(), y._memory()
+    if not (isinstance(own, np.ndarray) and isinstance(other, np.ndarray)):
+        return False
+    return bool(np.shares_memory(own, other))
 
 
 def check_memory(memory: np.ndarray, is_constant: bool = False) -> None:

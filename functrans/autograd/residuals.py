@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.labels import edge_of, torch_type
+from functrans.autograd.labels import SAVES_OPERANDS, edge_of, torch_type
 from functrans.autograd.modes import modes
 from functrans.autograd.tensors import Storage, Tensor
 from functrans.core.dispatch import Tracer
@@ -262,3 +262,22 @@ def has_residuals(saved: object) -> bool:
                 return True
         return False
     return saved is not None
+
+
+def root_of(x: Tensor) -> Tensor:
+    """The tensor that is no view."""
+    return x if x._view is None else x._view.root
+
+
+def keep_result(x: Tensor, memory: np.ndarray) -> None:
+    """Keep what the node of a tensor, or of its base, saved of it, where torch's saves operands.
+
+    Args:
+      x: a tensor whose memory may be written to from now on.
+      memory: that, or a part of it.
+    """
+    node = root_of(x)._node
+    if node is not None and node.primitive is not None:
+        made_by = edge_of(node)[0]
+        if made_by.name() in SAVES_OPERANDS:
+            made_by.keep_result(x._stored(), memory)

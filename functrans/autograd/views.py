@@ -17,6 +17,7 @@ import numpy as np
 from functrans.autograd.composites import alias, named, several
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import enter_session, follow, node_of, with_only
+from functrans.autograd.residuals import keep_result
 from functrans.autograd.tensors import Tensor, View
 from functrans.core.dispatch import Tracer
 from functrans.core.values import Array
@@ -84,6 +85,8 @@ def detached(x: Tensor, detach: Callable[[Any, Any], Any] = with_only) -> Tensor
     value = x._value
     how = x._view
     is_plain = not isinstance(value, Tracer)
+    if is_plain:
+        keep_result(x, x._memory())
     if is_plain and not modes.level and (how is None or not how.is_copied):
         result = Tensor.of(x._memory(), None, trace)
         result._inference = x._inference

@@ -22,12 +22,13 @@ import numpy as np
 
 from functrans.arrays.indexing import index_value, updated
 from functrans.autograd.hooks import move_retain
-from functrans.autograd.labels import SAVES_OPERANDS, edge_of
+from functrans.autograd.labels import edge_of
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
-from functrans.autograd.overlaps import check_memory, check_places
+from functrans.autograd.overlaps import check_memory, check_places, share_memory
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.residuals import keep_result, root_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import noted
@@ -229,24 +230,16 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
             "a clone to get a normal tensor before doing inplace update."
         )
     if modes.grad:
-        node = x._node
-        if x._view is not None and x._view.detach is None:
-            check_view(x)
-            base = x._view.base._node
-            is_of_leaf = base is None and node is not None  # which is itself a view
-            if is_of_leaf or (base is not None and base.primitive is None):
-                raise RuntimeError(
-                    "a view of a leaf Variable that requires grad is being used in an in-place "
-                    "operation."
-                )
-        elif node is not None and node.primitive is None:
-            leaf = "a leaf Variable that requires grad is being used in an in-place operation."
-            raise noted(
-                RuntimeError(leaf),
-                "Write to it where nothing is recorded: with torch.no_grad(): w -= rate * w.grad",
+        check_leaf(x)
+    twins = root_of(x)._dual
+    if twins is not None:
+        if share_memory(*twins):
+            raise RuntimeError(
+                "a dual tensor is being modified inplace whose primal and tangent share memory: "
+                "give a copy for one of them, make_dual(x, x.clone())"
             )
-    for twin in root_of(x)._dual or ():
-        check_write(twin)
+        check_write(twins[0])
+        check_write(twins[1])
     memory = x._memory()
     how = x._view
     if how is not None and (how.is_copied or isinstance(memory, Tracer)):
@@ -264,13 +257,38 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         check_memory(memory, is_constant)
 
 
+def check_leaf(x: Tensor) -> None:
+    """Refuse to change leaves in place that require a gradient, and views whose place is lost.
+
+    Raises:
+      RuntimeError: it is one, or a view of one.
+    """
+    node = x._node
+    if x._view is not None and x._view.detach is None:
+        check_view(x)
+        base = x._view.base._node
+        is_of_leaf = base is None and node is not None  # which is itself a view
+        if is_of_leaf or (base is not None and base.primitive is None):
+            raise RuntimeError(
+                "a view of a leaf Variable that requires grad is being used in an in-place "
+                "operation."
+            )
+    elif node is not None and node.primitive is None:
+        leaf = "a leaf Variable that requires grad is being used in an in-place operation."
+        raise noted(
+            RuntimeError(leaf),
+            "Write to it where nothing is recorded: with torch.no_grad(): w -= rate * w.grad",
+        )
+
+
 def check_captured(root: Tensor) -> None:
     """Refuse a write to a tensor, no view, that would outlive the transform that differentiates.
 
     A tensor of the caller that is written to at the end of the transform may not be read before.
     """
     trace = root._trace
-    if trace.level and (original := trace.arguments.pop(id(root), None)) is not None:
+    original = trace.arguments.pop(id(root), None) if trace.level else None
+    if original is not None and node_of(original) is None:  # else its value reads it, too
         watch = functools.partial(_check_reads, trace.label, root_of(original))
         modes.update(observers=(*modes.observers, watch))
     level, given = modes.derivative
@@ -387,6 +405,8 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         if is_constant and (trace.level or trace.keeps_account):
             # views of it are of the trace, too, and writes to the other do not reach it
             value = trace.parent.lift(new._as_now() if new._trace is not trace else value)
+            if trace.keeps_account and isinstance(x._value, PushingTracer):  # it has a tangent
+                value = PushingTracer(trace.parent, value._value, np.zeros(x.shape, x.dtype))
         keeps_slope = not modes.grad
         with entered(RECORDING) if keeps_slope else nullcontext():
             _write_traced(x, value, keeps_slope)
@@ -395,11 +415,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     else:
         if x._storage is not None:
             x._storage.release()
-        node = root_of(x)._node
-        if node is not None and node.primitive is not None:
-            made_by = edge_of(node)[0]
-            if made_by.name() in SAVES_OPERANDS:
-                made_by.keep_result(x._stored(), memory)
+        keep_result(x, memory)
         _write_memory(x, new._value)
     storage = x._stored()
     storage.bump(label, source)
@@ -440,11 +456,6 @@ def note_own(x: Tensor) -> None:
     if x._view is not None:
         x._view.is_own = True
         x._view.note_version(x._stored().version)
-
-
-def root_of(x: Tensor) -> Tensor:
-    """The tensor that is no view."""
-    return x if x._view is None else x._view.root
 
 
 def _write_through(label: str, dual: Tensor) -> None:

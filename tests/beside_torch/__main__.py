@@ -19,6 +19,7 @@ from .running import Difference, judged
 from .writing import FAMILIES
 
 CHUNK = 20
+SECONDS = 6
 
 
 def in_children(family: str, seeds: range) -> list[tuple[int, list[str], Difference | None]]:
@@ -31,9 +32,11 @@ def in_children(family: str, seeds: range) -> list[tuple[int, list[str], Differe
         with ProcessPoolExecutor(1, context) as pool:
             try:
                 while parts:
-                    found += pool.submit(judged, family, parts[0]).result()
+                    found += pool.submit(judged, family, parts[0]).result(SECONDS * len(parts[0]))
                     parts.pop(0)
-            except BrokenProcessPool:
+            except (BrokenProcessPool, TimeoutError):
+                for process in list((pool._processes or {}).values()):
+                    process.kill()
                 broken = parts.pop(0)
                 if len(broken) == 1:
                     ended.append(broken[0])

@@ -49,14 +49,17 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     check_write(self)
     source = lifted(other, self)
     try:
-        if source.shape != self.shape:
-            np.broadcast_shapes(source.shape, self.shape)
+        full = np.broadcast_shapes(source.shape, self.shape)
     except ValueError:
         raise RuntimeError(
             f"The size of tensor a ({self.shape[-1] if self.shape else 1}) must match the size of "
             f"tensor b ({source.shape[-1] if source.shape else 1}) at non-singleton dimension "
             f"{max(len(self.shape) - 1, 0)}"
         ) from None
+    if full != self.shape:
+        raise RuntimeError(
+            f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(full)}"
+        )
     converted = to_dtype(source, self.dtype)
     made = alias(converted) if converted is source else converted
     if made.shape != self.shape:

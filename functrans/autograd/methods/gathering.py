@@ -259,13 +259,15 @@ def _at_axis(
                 "scalar type"
             )
         want = (*x.shape[:axis], at.size, *x.shape[axis + 1 :])
-        if x.shape and source.shape != want and (source.shape or want != (1,)):
+        takes_one = name == "index_copy_" and source.shape in {(), (1,)}
+        if source.shape != (want if x.shape else ()) and not (takes_one and want in {(), (1,)}):
             there = source.shape[axis : axis + 1]
             raise RuntimeError(
                 f"{name}(): Number of indices ({at.size}) should be equal to source.size(dim): "
                 f"({there[0]}), for dim: {dim}"
                 if there and there != (at.size,)
-                else f"{name}(): source has size {list(source.shape)}, expected {list(want)}"
+                else f"{name}(): source tensor shape must match self tensor shape, excluding the "
+                f"specified dimension: source has size {list(source.shape)}, self {list(x.shape)}"
             )
 
     def of(v: Any, s: Any) -> Any:

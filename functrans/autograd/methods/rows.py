@@ -39,8 +39,9 @@ from functrans.autograd.promotion import (
 from functrans.autograd.random import Generator, different_levels, stream
 from functrans.autograd.recording import enter_session, innermost, namespaces, node_of
 from functrans.autograd.refusals import asked
+from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, called
-from functrans.autograd.writes import check_result, check_write, root_of, without_hooks, write
+from functrans.autograd.writes import check_result, check_write, without_hooks, write
 from functrans.control.callbacks import io_callback
 from functrans.core.boundary import shorten, warn
 from functrans.core.dispatch import Tracer, bind

@@ -18,9 +18,10 @@ from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain, rows_of
 from functrans.autograd.modes import modes
+from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
-from functrans.autograd.writes import check_captured, check_expands, root_of
+from functrans.autograd.writes import check_captured, check_expands, check_leaf
 from functrans.core.dispatch import Tracer
 from functrans.primitives import structural
 
@@ -371,12 +372,10 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
                 "make a clone to get a normal tensor before doing inplace update."
             )
-        elif (
-            (modes.grad or not is_traced)
-            and self._node is not None
-            and self._node.primitive is None
-        ):
-            if modes.grad or self._view is not None or self._stored().is_viewed:
+        elif modes.grad:
+            check_leaf(self)
+        elif not is_traced and self._node is not None and self._node.primitive is None:
+            if self._view is not None or self._stored().is_viewed:
                 raise RuntimeError(
                     "a leaf Variable that requires grad is being used in an in-place operation."
                 )

@@ -14,8 +14,9 @@ import numpy as np
 
 from functrans.autograd.overlaps import check_memory
 from functrans.autograd.recording import ImperativeTrace, enter_session, node_of
+from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.writes import root_of, write
+from functrans.autograd.writes import write
 from functrans.core.dispatch import Tracer, inner_trace
 from functrans.core.state import open_traces
 
