@@ -68,9 +68,7 @@ def _check_lines(name: str, x: Tensor, index: Any, axis: int, source: Tensor | N
             f"{'input' if name == 'gather' else 'self'} tensor"
         )
     if source is not None and max(len(source.shape), 1) != ndim:
-        raise RuntimeError(
-            "Index tensor must have the same number of dimensions as src tensor"
-        )
+        raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
     shape = x.shape or (1,)
     for i, n in enumerate(index.shape):
         if i != axis and n > shape[i]:

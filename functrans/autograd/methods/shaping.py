@@ -322,8 +322,7 @@ def matrix_transposed(self: Tensor) -> Tensor:
     """
     if len(self.shape) == 1:
         raise RuntimeError(
-            "tensor.mT is only supported on matrices or batches of matrices. Got "
-            "1-D tensor."
+            "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor."
         )
     return transpose(self, -2, -1) if self.shape else self
 
