@@ -38,6 +38,7 @@ from functrans.autograd.residuals import (
     lies_in,
     map_residuals,
     modified,
+    pack_tensor,
 )
 from functrans.autograd.tensors import Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
