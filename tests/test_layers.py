@@ -211,12 +211,13 @@ explain
     "autograd": """
 labels listing modes overlaps profiler_events sizes
 dtypes refusals
-pictures random tensors
+pictures tensors
 hooks jitted.held overrides profiler residuals
 saved_values
 nodes
 anomaly kinks recording
 custom_functions func_modules jitted.session jitted.steps on_values promotion
+random
 func_batches
 engine
 api composites function_nodes jitted.closing methods.printing writes

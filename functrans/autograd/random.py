@@ -21,11 +21,21 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.modes import modes
+from functrans.autograd.promotion import torch_tensor
+from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer
 from functrans.core.values import Array
 
 _DEFAULT_SEED = 67280421310721
 _BLOCK = 16
+_STATE = np.dtype(
+    [
+        *[("seed", "<u8"), ("left", "<i4"), ("seeded", "<i4"), ("next", "<u8")],
+        *[("words", "<u8", 624), ("x", "<f8"), ("spare", "<f8"), ("rho", "<f8")],
+        *[("has_spare", "<i4"), ("pad", "<i4"), ("float_spare", "<f4"), ("has_float", "<i4")],
+    ]
+)
+"""PyTorch's state of a generator, in bytes. 624 words and ``left - 1`` of them not yet drawn."""
 
 
 class Generator:
@@ -46,9 +56,16 @@ class Generator:
         self.manual_seed(_DEFAULT_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream that belongs to a seed."""
+        """Start the stream that belongs to a seed.
+
+        Raises:
+          ValueError: the seed has more than 64 bits.
+        """
+        number = int(seed)
+        if not -(1 << 63) <= number < 1 << 64:
+            raise ValueError(f"Overflow when unpacking long long: {number} has more than 64 bits")
         with self._lock:
-            self._seed = int(seed)
+            self._seed = number % (1 << 64)
             self._words = np.random.RandomState(
                 self._seed & 0xFFFFFFFF
             )  # the seeding of the original generator
@@ -65,16 +82,43 @@ class Generator:
         """The seed of the stream."""
         return self._seed
 
-    def get_state(self) -> tuple[Any, ...]:
-        """The place in the stream, for ``set_state``."""
+    def get_state(self) -> Tensor:
+        """The place in the stream, for ``set_state``: the bytes that PyTorch keeps of it."""
         with self._lock:
-            return (self._seed, self._words.get_state(legacy=True), self._spare)
+            _, words, place, *_ = self._words.get_state(legacy=True)
+            state = np.zeros(1, _STATE)
+            for name, value in {
+                "seed": self._seed, "left": len(words) + 1 - place, "seeded": 1, "next": place,
+                "words": words, "spare": self._spare or 0.0, "has_spare": self._spare is not None,
+            }.items():  # fmt: skip
+                state[name] = value
+        return torch_tensor(state.view(np.uint8))
 
-    def set_state(self, state: Any) -> Generator:
-        """Go to a place in a stream."""
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Go to a place in a stream.
+
+        Raises:
+          TypeError: it is no tensor of bytes.
+          RuntimeError: it is none that ``get_state`` gives.
+        """
+        if not isinstance(new_state, Tensor):
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
+        if new_state.dtype != np.uint8:
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        numbers: np.ndarray = np.ascontiguousarray(new_state.numpy()).reshape(-1)
+        if numbers.size != _STATE.itemsize:
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {_STATE.itemsize} but found the input "
+                f"RNG state size to be {numbers.size}"
+            )
+        state = numbers.view(_STATE)[0]
+        words, left = state["words"].astype(np.uint32), int(state["left"])
+        if not state["seeded"] or not 0 < left <= len(words):
+            raise RuntimeError("Invalid mt19937 state: it is none that get_state() gives")
         with self._lock:
-            self._seed, words, self._spare = state
-            self._words.set_state(words)
+            self._seed = int(state["seed"])
+            self._words.set_state(("MT19937", words, len(words) + 1 - left))
+            self._spare = float(state["spare"]) if state["has_spare"] else None
         return self
 
     # streams
@@ -212,12 +256,12 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state() -> tuple[Any, ...]:
+def get_rng_state() -> Tensor:
     """The place in the default stream, for ``set_rng_state``."""
     return default_generator.get_state()
 
 
-def set_rng_state(new_state: object) -> None:
+def set_rng_state(new_state: Tensor) -> None:
     """Go to a place in a default stream."""
     default_generator.set_state(new_state)
 

@@ -479,6 +479,9 @@ def test_a_dtype_is_printed_unless_it_is_the_default_of_its_namespace():
     assert repr(ag.tensor([1.0, 2.0]) * 2) == "tensor([2., 4.])"
     assert repr(ag.tensor([1.0], dtype=np.float32) * 2) == "tensor([2.], dtype=float32)"
     assert repr(torch.ones(1, dtype=torch.int32)) == "tensor([1], dtype=torch.int32)"
+    assert repr(torch.zeros(0, requires_grad=True)) == "tensor([], requires_grad=True)"
+    assert repr(torch.zeros(0, 3)) == "tensor([], size=(0, 3))"
+    assert repr(torch.zeros(0, dtype=torch.int64)) == "tensor([], dtype=torch.int64)"
 
 
 def test_the_default_dtype_decides_what_is_printed():

@@ -197,10 +197,19 @@ def test_a_file_that_could_run_code_is_refused() -> None:
 def test_generators_are_streams_of_their_own() -> None:
     first, second = ft.Generator().manual_seed(5), ft.Generator().manual_seed(5)
     assert_array_equal(ft.rand(4, generator=first).numpy(), ft.rand(4, generator=second).numpy())
+    ft.randn(1, generator=first)  # the second one of its pair is a part of the state
     state = first.get_state()
-    drawn = ft.randn(20, generator=first).numpy()
+    drawn = [ft.randn(n, generator=first).tolist() for n in (1, 20, 700)]
+    assert second.set_state(state.clone()) is second and second.initial_seed() == 5
+    assert [ft.randn(n, generator=second).tolist() for n in (1, 20, 700)] == drawn
     first.set_state(state)
-    assert_array_equal(ft.randn(20, generator=first).numpy(), drawn)
+    assert [ft.randn(n, generator=first).tolist() for n in (1, 20, 700)] == drawn
+    for wrong, error in ((3, TypeError), (ft.zeros(5056), TypeError), (state[:9], RuntimeError), (state * 0, RuntimeError)):
+        with pytest.raises(error, match="RNG state|ByteTensor|mt19937"):
+            first.set_state(wrong)
+    with pytest.raises(ValueError, match="Overflow"):
+        first.manual_seed(1 << 64)
+    assert first.manual_seed(-1).initial_seed() == (1 << 64) - 1
     assert sorted(ft.randperm(9, generator=first).tolist()) == list(range(9))
     weights = ft.tensor([0.0, 1.0, 0.0])
     assert ft.multinomial(weights, 1).tolist() == [1]

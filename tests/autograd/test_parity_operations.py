@@ -212,3 +212,7 @@ def test_a_seed_means_the_same_numbers() -> None:
                 )
             for theirs, ours in zip(*draws, strict=True):
                 np.testing.assert_allclose(ours, theirs, 1e-6, 1e-6)
+    ft.set_rng_state(ft.from_numpy(torch.get_rng_state().numpy()))
+    assert ft.rand(3).tolist() == torch.rand(3).tolist()
+    torch.set_rng_state(torch.from_numpy(ft.get_rng_state().numpy()))
+    assert ft.rand(3).tolist() == torch.rand(3).tolist()

@@ -101,10 +101,11 @@ def _numbers(value: np.ndarray) -> str:
 def _dtype_text(x: Tensor) -> str | None:
     """How the dtype is told; ``None`` if it goes without saying."""
     dtype = x._value.dtype
-    if dtype in (np.int64, bool):
-        return None
     default = torch_defaults.dtype if x._follows else default_dtype
-    if dtype == default or (dtype.kind == "c" and dtype == np.result_type(default, np.complex64)):
+    if dtype == default:
+        return None
+    usual = (np.int64, bool, np.result_type(default, np.complex64))
+    if dtype in usual and 0 not in x._value.shape:  # elements would show what they are
         return None
     return f"dtype={'torch.' if x._follows else ''}{dtype}"
 
@@ -126,6 +127,8 @@ def _repr(self: Tensor) -> str:
     dtype = _dtype_text(self)
     if dtype is not None:
         extras.insert(0, dtype)
+    if 0 in self.shape and len(self.shape) != 1:
+        extras.insert(0, f"size={tuple(self.shape)}")
     if node is not None:
         if node.primitive is None:
             extras.append("requires_grad=True")
