@@ -26,7 +26,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.modes import modes
-from functrans.autograd.promotion import default_dtype, torch_kind
+from functrans.autograd.promotion import default_dtype, exact, torch_kind
 from functrans.autograd.random import Generator, check_parameters, made_like, stream
 from functrans.autograd.recording import ImperativeTrace
 from functrans.autograd.tensors import Tensor, called
@@ -95,7 +95,11 @@ def array_of(data: object, dtype: DTypeLike | None, default: np.dtype) -> np.nda
             raise reason
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
     if dtype is not None:
-        return array.astype(np.dtype(dtype))
+        kind = np.dtype(dtype)
+        if kind.kind in "iu" and array.size and not has_dtype:
+            for end in (array.min(), array.max()):
+                exact(end, kind)
+        return array.astype(kind)
     if has_dtype:
         return array
     if array.dtype.kind == "f":
@@ -375,7 +379,7 @@ class Factories:
                 number.item() if hasattr(number, "item") else number, None, self.default()
             ).dtype
         )
-        return self.made(np.full(shape, number, kind), requires_grad)
+        return self.made(np.full(shape, exact(number, np.dtype(kind))), requires_grad)
 
     def eye(
         self,
@@ -503,9 +507,9 @@ class Factories:
     ) -> Tensor:
         """One number with the extents, dtype and layout of another tensor."""
         check_tensor("full_like", input)
-        value = np.full_like(
-            laid_out(input), plain(fill_value, "item()"), dtype=dtype or input.dtype
-        )
+        kind = np.dtype(dtype or input.dtype)
+        number = exact(plain(fill_value, "item()"), kind)
+        value = np.full_like(laid_out(input), number, dtype=kind)
         return self._like(input, value, requires_grad)
 
     # random numbers

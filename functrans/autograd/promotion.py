@@ -114,6 +114,63 @@ def to_dtype(x: Any, dtype: np.dtype) -> Any:
     return x if own is dtype or own == dtype else cast(x, dtype)
 
 
+def wrapped(x: Any, dtype: np.dtype) -> Any:
+    """A number as an operand of a dtype; integers keep the bits that it has.
+
+    Raises:
+      OverflowError: an integer of more than 64 bits.
+    """
+    try:
+        return dtype.type(x)
+    except OverflowError:
+        if dtype.kind not in "iu":
+            raise
+    _check_size(x)
+    return np.array(x % (1 << 64), np.uint64).astype(dtype)[()]
+
+
+def _check_size(x: object) -> None:
+    """Refuse an integer of more than 64 bits, in Python's words as PyTorch does."""
+    if isinstance(x, int) and not -(1 << 63) <= x < 1 << 64:
+        x.to_bytes(8, "little")
+
+
+def exact(x: Any, dtype: np.dtype) -> Any:
+    """A number to fill with, or to multiply by, in a dtype that must hold it.
+
+    Integers without sign hold negative ones, too, as in C.
+
+    Raises:
+      TypeError: it is no number.
+      RuntimeError: it is too large, not finite, or complex.
+      OverflowError: an integer of more than 64 bits.
+    """
+    if not hasattr(x, "real"):
+        raise TypeError(f"argument must be Number, not {type(x).__name__}")
+    _check_size(x)
+    value = x if x.imag else x.real
+    if x.imag and dtype.kind not in "cb":
+        pass
+    elif dtype.kind in "iu":
+        ends = np.iinfo(dtype)
+        wraps = dtype.kind == "u" and isinstance(value, (int, np.integer))
+        if (-int(ends.max) if wraps else int(ends.min)) <= value <= int(ends.max):
+            return wrapped(int(value), dtype)
+    else:
+        with np.errstate(over="ignore"):
+            number = np.array(value).astype(dtype)[()]
+        if dtype.kind == "b" or np.isfinite(number) or not np.isfinite(value):
+            return number
+    kind = _C_TYPES.get(dtype.name, f"{dtype.name}_t")
+    raise RuntimeError(f"value cannot be converted to type {kind} without overflow: {x}")
+
+
+_C_TYPES = {
+    "float16": "c10::Half", "bfloat16": "c10::BFloat16", "float32": "float", "float64": "double",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
+
 def as_tensor(x: Any, like: Tensor) -> Any:
     """A plain array among operands as a tensor; tensors and numbers as they are.
 

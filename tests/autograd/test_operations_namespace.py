@@ -200,12 +200,18 @@ def test_generators_are_streams_of_their_own() -> None:
     ft.randn(1, generator=first)  # the second one of its pair is a part of the state
     state = first.get_state()
     drawn = [ft.randn(n, generator=first).tolist() for n in (1, 20, 700)]
-    assert second.set_state(state.clone()) is second and second.initial_seed() == 5
+    assert second.set_state(state.clone()) is second
+    assert second.initial_seed() == 5
     assert [ft.randn(n, generator=second).tolist() for n in (1, 20, 700)] == drawn
     first.set_state(state)
     assert [ft.randn(n, generator=first).tolist() for n in (1, 20, 700)] == drawn
-    for wrong, error in ((3, TypeError), (ft.zeros(5056), TypeError), (state[:9], RuntimeError), (state * 0, RuntimeError)):
-        with pytest.raises(error, match="RNG state|ByteTensor|mt19937"):
+    for wrong, error in (
+        (3, TypeError),
+        (ft.zeros(5056), TypeError),
+        (state[:9], RuntimeError),
+        (state * 0, RuntimeError),
+    ):
+        with pytest.raises(error, match=r"RNG state|ByteTensor|mt19937"):
             first.set_state(wrong)
     with pytest.raises(ValueError, match="Overflow"):
         first.manual_seed(1 << 64)

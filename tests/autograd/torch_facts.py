@@ -118,6 +118,68 @@ T.func.grad(lambda a: T.div(2.0, a).sum())(w.detach())
 T.func.jvp(lambda a: T.sub(2.0, a), (x,), (x,))
 T.div(2.0, w).sum().backward(); w.grad
 """,
+    "numbers out of range": r"""
+[op(u, n) for op in OPERATORS for n in (-3, 255, 256, 300, 2**40, 2**63) if ok(op, u, n)]
+[op(n, u) for op in OPERATORS for n in (-3, 255, 256, 300, 2**40, 2**63) if ok(op, n, u)]
+[op(s, n) for op in OPERATORS for n in (40000, -40000, 2**31, -(2**63)) if ok(op, s, n)]
+[op(n, s) for op in OPERATORS for n in (40000, -40000, 2**31, -(2**63)) if ok(op, n, s)]
+u + 2**64
+s - (-(2**63) - 1)
+i * 2**63
+u.add_(-3), u.mul_(300), u.sub_(2**40), u.eq_(-2)
+u.fill_(-3), u.masked_fill(u > 1, -3), T.full_like(u, -3), u.new_full((2,), -3), T.where(b[0], u, -3)
+u.fill_(-300)
+u.fill_(-0.5)
+u.fill_(2.5)
+u.fill_(float("nan"))
+u.masked_fill(u > 1, 300)
+u.index_fill(0, i, 256)
+u.scatter(0, i, 256)
+u[0] = -3; u
+u[0] = 300; u
+s[:] = 40000; s
+T.full((2,), 300, dtype=T.uint8)
+T.where(u > 1, u, 300)
+T.where(u > 1, 300, u)
+T.tensor([1, 300], dtype=T.uint8)
+T.tensor([1, -300], dtype=T.uint8)
+T.tensor([-3], dtype=T.uint8)
+T.tensor([40000], dtype=T.int16)
+u.clamp(0, 300)
+s.clamp_min(40000)
+u**300
+s**40000
+T.add(u, u, alpha=300)
+T.add(u, u, alpha=-3), T.rsub(u, u, alpha=-3)
+T.rsub(u, u, alpha=2.5)
+T.sub(i, i, alpha=True)
+T.add(b, b, alpha=3)
+T.addcmul(u, u, u, value=2.5), T.addcmul(u, u, u, value=-3)
+T.addcmul(s, s, s, value=40000)
+T.isin(u, 256), T.bucketize(256, u), T.bucketize(2.5, i)
+x.fill_(1e39)
+x.fill_(3 + 1j)
+z.fill_(1e39)
+x.half().fill_(1e5), x.fill_(float("inf"))
+x.half().masked_fill(x > 1, -1e9)
+x.masked_fill(x > 1, -1e39)
+""",
+    "sorted sequences": """
+T.searchsorted(T.tensor([3, 1, 2]), T.tensor([2, 3]), sorter=T.tensor([1, 2, 0]))
+T.searchsorted(T.tensor([3, 1, 2]), T.tensor([2, 3]), sorter=T.tensor([1, 2, 0]), right=True)
+T.searchsorted(x.flip(1), T.tensor([[2.5], [9]]), sorter=T.tensor([[2, 1, 0]] * 2), side="right")
+T.searchsorted(x[0], T.tensor([]), sorter=T.tensor([0, 1, 2]), out_int32=True)
+T.searchsorted(x[0], x[0], sorter=T.tensor([1, 2, 3]))
+T.searchsorted(x[0], x[0], sorter=T.tensor([1, 2, -1]))
+T.searchsorted(x[0], x[0], sorter=T.tensor([1, 2]))
+T.searchsorted(x, x[0])
+T.searchsorted(T.tensor([1, 2, 3]), 2.5), T.searchsorted(x[0], 2), T.searchsorted(x[0], i)
+""",
+    "printed": """
+repr(T.zeros(0)), repr(T.zeros(0, 3)), repr(T.zeros(2, 0, dtype=T.int64)), repr(T.zeros(0) > 1)
+repr(T.zeros(0, 3, dtype=T.float64)), repr(T.zeros(0, dtype=T.complex64))
+repr(T.zeros(0, 3, requires_grad=True)), repr(T.zeros(0, 3, requires_grad=True) * 2)
+""",
     "memory": """
 x.layout, T.strided, T.contiguous_format, T.preserve_format, T.channels_last
 type(x.layout) is T.layout, isinstance(T.channels_last, T.memory_format)
@@ -173,13 +235,25 @@ def names(T: Any) -> dict[str, Any]:  # as in the programs
     """What the programs read."""
     import copy
     import io
+    import operator
     import pickle
 
     import numpy as np
 
+    operators = "add sub mul floordiv mod and_ or_ xor lshift rshift eq ne lt le gt ge".split()
+
+    def ok(op: Any, *operands: Any) -> bool:
+        try:
+            op(*operands)
+        except (RuntimeError, ValueError):
+            return False
+        return True
+
     return {
         "T": T, "np": np, "io": io, "NAMES": DTYPES.split(), "copy": copy,
-        "pickle": pickle, "F": T.nn.functional,
+        "pickle": pickle, "F": T.nn.functional, "ok": ok,
+        "OPERATORS": [getattr(operator, name) for name in operators],
+        "u": T.tensor([1, 2, 0], dtype=T.uint8), "s": T.tensor([1, -2, 300], dtype=T.int16),
         "x": T.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),
         "w": T.tensor([1.0, 2.0], requires_grad=True),
         "i": T.tensor([1, 0]), "z": T.tensor([1 + 2j, 3 - 1j]), "b": T.tensor([True, False]),

@@ -29,7 +29,15 @@ from functrans.autograd.methods.rows import (
     with_out,
 )
 from functrans.autograd.modes import modes
-from functrans.autograd.promotion import as_tensor, default_of, result_dtype, to_dtype, torch_kind
+from functrans.autograd.promotion import (
+    as_tensor,
+    default_of,
+    exact,
+    result_dtype,
+    to_dtype,
+    torch_kind,
+    wrapped,
+)
 from functrans.autograd.recording import node_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.boundary import boundary, shorten
@@ -76,10 +84,10 @@ def promoted(a: Any, b: Any, true: bool = False) -> tuple[Any, Any]:
     return in_dtype(a, dtype), in_dtype(b, dtype)
 
 
-def in_dtype(x: Tensor | complex, dtype: np.dtype) -> Any:
+def in_dtype(x: Tensor | complex, dtype: np.dtype, convert: Any = wrapped) -> Any:
     """An operand, tensor or number, in a dtype."""
     if isinstance(x, _NUMBERS):
-        return dtype.type(x)
+        return convert(x, dtype)
     return to_dtype(x, dtype)
 
 
@@ -259,21 +267,28 @@ def _refuse_truth(a: Tensor | complex, b: Any) -> None:
 def _with_alpha(
     name: str, label: str, primitive: Primitive, a: Tensor, b: Any, alpha: Any
 ) -> Tensor:
-    alpha = number(name, "alpha", alpha)
     dtype = result_dtype(a, b)
-    if isinstance(alpha, float) and dtype.kind in "iub":
-        raise RuntimeError(
-            "For integral input tensors, argument alpha must not be a floating point number."
-        )
+    alpha = _alpha(name, alpha, dtype)
     if not isinstance(b, Tensor):
         return apply(primitive, a, b * alpha)
     if not modes.observers and not (modes.grad and (node_of(a) or node_of(b))):
         b = apply(ew.multiply_p, in_dtype(b, dtype), alpha)
         return apply(primitive, in_dtype(a, dtype), b)
-    factor = dtype.type(alpha)
     return composite(
-        label, lambda x, y: elementwise(primitive, cast(x, dtype), cast(y, dtype) * factor), a, b
+        label, lambda x, y: elementwise(primitive, cast(x, dtype), cast(y, dtype) * alpha), a, b
     )
+
+
+def _alpha(name: str, alpha: Any, dtype: np.dtype) -> Any:
+    """The factor of an operand, in the dtype of the result."""
+    alpha = number(name, "alpha", alpha)
+    if isinstance(alpha, (float, complex)) and dtype.kind in "iub":
+        raise RuntimeError(
+            "For integral input tensors, argument alpha must not be a floating point number."
+        )
+    if isinstance(alpha, bool) and dtype.kind != "b":
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    return alpha if isinstance(alpha, Tensor) else exact(alpha, dtype)
 
 
 def rsub(input: Tensor, other: object, *, alpha: object = 1) -> Tensor:
@@ -281,7 +296,8 @@ def rsub(input: Tensor, other: object, *, alpha: object = 1) -> Tensor:
     other = checked_operand("rsub", input, other)
     _refuse_truth(input, other)
     label = "Rsub" if isinstance(other, Tensor) else "RsubBackward1"
-    return joined(label, lambda x, y: y - (x if alpha == 1 else x * alpha), input, other)
+    factor = _alpha("rsub", alpha, result_dtype(input, other))
+    return joined(label, lambda x, y: y - (x if alpha == 1 else x * factor), input, other)
 
 
 def mul(input: Tensor, other: Any) -> Tensor:
@@ -388,8 +404,11 @@ def power(input: Any, exponent: Any) -> Tensor:
         return named(apply(primitive, input, exponent), "PowBackward2")
     exponent = checked_operand("pow", input, exponent)
     if not isinstance(exponent, Tensor):
-        if result_dtype(input, exponent).kind in "iu" and exponent < 0:
-            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        dtype = result_dtype(input, exponent)
+        if dtype.kind in "iu":
+            if exponent < 0:
+                raise RuntimeError("Integers to negative integer powers are not allowed.")
+            exact(exponent, dtype)
         is_whole = not isinstance(exponent, float) or exponent.is_integer()
         # they differ at roots; and torch's power 0 passes a gradient on, of zeros
         primitive = ew.power_p if is_whole and exponent != 0 else te.torch_power_p

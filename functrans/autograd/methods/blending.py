@@ -28,7 +28,7 @@ from functrans.autograd.methods.rows import (
     rows_of,
     with_out,
 )
-from functrans.autograd.promotion import default_of, result_dtype, to_dtype
+from functrans.autograd.promotion import default_of, exact, result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import elementwise
 from functrans.core.values import Array
@@ -63,6 +63,8 @@ def _blended(a: Any, b: Any, weight: Any) -> Array | Tensor:
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: object = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``."""
     value = number("addcmul", "value", value)
+    if not isinstance(value, Tensor):
+        value = exact(value, result_dtype(input, tensor1, tensor2))
     return joined("Addcmul", lambda x, a, b: x + (value * a) * b, input, tensor1, tensor2)
 
 
@@ -98,8 +100,8 @@ def clamp(input: Tensor, min: object = None, max: Any = None) -> Tensor:
         bounds = [None if b is None else lifted(b, input) for b in (min, max)]
         return _clamped_by_tensors("Clamp", input, *bounds)
     dtype = result_dtype(input, *[b for b in (min, max) if b is not None])
-    low = None if min is None else dtype.type(min)
-    high = None if max is None else dtype.type(max)
+    low = None if min is None else exact(min, dtype)
+    high = None if max is None else exact(max, dtype)
 
     def clamped(x: Any) -> Array | Tensor:
         x = cast(x, dtype)
@@ -156,7 +158,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: objec
     if not isinstance(input, Tensor) and not isinstance(other, Tensor) and dtype.kind == "f":
         dtype = default_of(condition)
     mask = to_dtype(condition, np.dtype(bool))
-    a, b = (in_dtype(x, dtype) for x in (input, other))
+    a, b = (in_dtype(x, dtype, exact) for x in (input, other))
     return named(elementwise(ew.where_p, mask, a, b), "Where")
 
 
@@ -185,9 +187,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         return composite(
             "MaskedFillBackward1", lambda x, v: ew.where(mask._value, v, x), input, filler
         )
-    if isinstance(value, float) and input.dtype.kind in "iub" and value != int(value):
-        raise RuntimeError(f"value cannot be converted to type {input.dtype} without overflow")
-    number = input.dtype.type(value)
+    number = exact(value, input.dtype)
     return composite("MaskedFill", lambda x, m: ew.where(m, number, x), input, mask)
 
 

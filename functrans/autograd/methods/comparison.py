@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.autograd.methods.arithmetic import apply, checked_operand, other_operand
+from functrans.autograd.methods.arithmetic import apply, checked_operand, other_operand, promoted
 from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
@@ -104,7 +104,8 @@ def isin(
     elements: object, test_elements: object, *, assume_unique: bool = False, invert: bool = False
 ) -> Tensor:
     """Whether each element is among those of another tensor."""
-    return fixed(lambda x, among: fnp.isin(x, among, invert=invert), elements, test_elements)
+    operands = promoted(elements, test_elements)
+    return fixed(lambda x, among: fnp.isin(x, among, invert=invert), *operands)
 
 
 _COMPARISONS = (

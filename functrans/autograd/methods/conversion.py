@@ -18,7 +18,7 @@ from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.reductions import sum_of
 from functrans.autograd.methods.rows import by_name, constant, documented, looked_at, plain
 from functrans.autograd.methods.shaping import extents
-from functrans.autograd.promotion import default_of, torch_defaults, with_default
+from functrans.autograd.promotion import default_of, exact, torch_defaults, with_default
 from functrans.autograd.random import made_like
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.core.boundary import boundary
@@ -227,7 +227,7 @@ def new_full(
     """A tensor of one number in the same dtype."""
     refuse_device(device)
     shape = extents((size,))
-    value = np.full(shape, plain(fill_value), dtype or self.dtype)
+    value = np.full(shape, exact(plain(fill_value), np.dtype(dtype or self.dtype)))
     return made_like(with_default(FLOAT64.made(value, requires_grad), [self]), self)
 
 

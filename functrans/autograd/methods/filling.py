@@ -30,7 +30,7 @@ from functrans.autograd.methods.rows import (
     with_out_by_name,
 )
 from functrans.autograd.modes import entered
-from functrans.autograd.promotion import to_dtype, torch_kind
+from functrans.autograd.promotion import exact, to_dtype, torch_kind
 from functrans.autograd.random import Generator, check_filled, check_parameters, scaled, stream
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor, called
@@ -82,7 +82,7 @@ def fill_(self: Tensor, value: object) -> Tensor:
             )
         wide = broadcast_to(alias(to_dtype(value, self.dtype)), self.shape)
         return write("fill_", self, named(wide, "FillBackward3"))
-    write("fill_", self, constant(np.asarray(value).astype(self.dtype)))
+    write("fill_", self, constant(exact(value, self.dtype)))
     return named(self, "FillBackward2") if self._view is None else self
 
 

@@ -29,6 +29,7 @@ from functrans.autograd.methods.rows import (
     rows_of,
 )
 from functrans.autograd.methods.shaping import axis_of, refuse_number
+from functrans.autograd.promotion import exact
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer, shape_of
@@ -128,7 +129,7 @@ def _scattered(
         if source.dtype != x.dtype:
             raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     else:
-        source = x.dtype.type(source)
+        source = exact(source, x.dtype)
 
     at = kept(at)  # curved ones run again on tensors, for second derivatives
 
@@ -301,7 +302,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: object) -> Tensor:
             )
         label = "IndexFillBackward1"
     else:
-        value = input.dtype.type(value)
+        value = exact(value, input.dtype)
     return _at_axis("index_fill_", label, "set", input, dim, index, value)
 
 
@@ -480,7 +481,7 @@ def fill_diagonal_(self: Tensor, fill_value: object, wrap: bool = False) -> Tens
     """Write a number to the diagonal."""
     mask = np.zeros(self.shape, bool)
     np.fill_diagonal(mask, True, wrap)
-    number = self.dtype.type(fill_value)
+    number = exact(fill_value, self.dtype)
     return overwrite(
         "fill_diagonal_",
         self,

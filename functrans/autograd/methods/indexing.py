@@ -15,7 +15,7 @@ import numpy as np
 from functrans.arrays.indexing import index_value, updated
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import overwrite
-from functrans.autograd.promotion import as_tensor
+from functrans.autograd.promotion import as_tensor, exact
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
 from functrans.autograd.writes import check_write, write
@@ -213,7 +213,9 @@ def _setitem(self: Tensor, index: object, value: Any) -> None:
     index = plain_index(index)
     value = as_tensor(value, self)
     if not isinstance(value, Tensor):
-        value = self._trace.lift(np.asarray(value, self.dtype))
+        is_number = isinstance(value, (int, float, complex))
+        array = exact(value, self.dtype) if is_number else np.asarray(value, self.dtype)
+        value = self._trace.lift(array)
     if _is_basic(index):
         part = self if index is Ellipsis else _getitem(self, index)
         check_write(part)

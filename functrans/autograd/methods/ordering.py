@@ -31,7 +31,7 @@ from functrans.autograd.methods.rows import (
     with_out_by_name,
 )
 from functrans.autograd.methods.shaping import axis_of, refuse_number
-from functrans.autograd.promotion import torch_kind
+from functrans.autograd.promotion import result_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.values import Array
@@ -454,18 +454,49 @@ def searchsorted(
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
+    sorter: Tensor | None = None,
 ) -> Tensor:
-    """Where elements would stand in sorted sequences, the last axis."""
-    way = side or ("right" if right else "left")
+    """Where elements would stand in sorted sequences, the last axis.
 
-    def of(lines: object, wanted: object) -> Any:
-        if dtype_of(lines) != dtype_of(wanted):
-            common = np.result_type(dtype_of(lines), dtype_of(wanted))
-            lines, wanted = structural.cast(lines, common), structural.cast(wanted, common)
-        found = sorting.searchsorted(lines, wanted, way)
+    Raises:
+      RuntimeError: ``side`` is none or contradicts ``right``; ``sorter`` are no indices of the
+        sequences; the extents do not fit.
+    """
+    lines = sorted_sequence if sorter is None else _in_order(sorted_sequence, sorter)
+    way = side or ("right" if right else "left")
+    if way not in ("left", "right") or (right and way == "left"):
+        raise RuntimeError(
+            "torch.searchsorted(): side can only be 'left' or 'right', and not be the opposite of "
+            f"right, but got side={side!r}, right={right}"
+        )
+    shape, wanted_shape = tuple(lines.shape), shape_of(input)
+    if not shape or (len(shape) > 1 and shape[:-1] != wanted_shape[:-1]):
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 "
+            "dimensions of boundaries tensor and input value tensor must match, but we got "
+            f"boundaries tensor {list(shape)} and input value tensor {list(wanted_shape)}"
+        )
+    dtype = result_dtype(lines, input)
+
+    def of(*operands: Any) -> Any:
+        found = sorting.searchsorted(*[structural.cast(x, dtype) for x in operands], way)
         return structural.cast(found, np.dtype(np.int32)) if out_int32 else found
 
-    return fixed(of, sorted_sequence, input)
+    return fixed(of, *[arithmetic.in_dtype(x, dtype) for x in (lines, input)])
+
+
+def _in_order(lines: Tensor, sorter: Tensor) -> Tensor:
+    """Sequences in the order that indices tell."""
+    if sorter.shape != lines.shape or sorter.dtype != np.int64:
+        raise RuntimeError(
+            "torch.searchsorted(): boundary and sorter must have the same size, and sorter must be "
+            f"a tensor of long dtype, but got boundary tensor {list(lines.shape)} and got sorter "
+            f"tensor {list(sorter.shape)} of dtype {torch_kind(sorter.dtype)}"
+        )
+    places = known(sorter)
+    if places is not None and not ((places >= 0) & (places < lines.shape[-1])).all():
+        raise RuntimeError("torch.searchsorted(): sorter index out of range")
+    return fixed(lambda x, i: fnp.take_along_axis(x, i, -1), lines, sorter)
 
 
 def bucketize(
