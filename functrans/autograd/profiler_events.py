@@ -23,7 +23,8 @@ _TORCH_NAMES = {
     "divide": "div", "dot_general": "mm", "equal": "eq", "greater": "gt", "greater_equal": "ge",
     "less": "lt", "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
     "power": "pow", "reduce_max": "amax", "reduce_min": "amin", "reduce_prod": "prod",
-    "reduce_sum": "sum", "subtract": "sub", "transpose": "permute", "true_divide": "div",
+    "reduce_sum": "sum", "subtract": "sub", "torch_max": "amax", "torch_min": "amin",
+    "transpose": "permute", "true_divide": "div",
 }  # fmt: skip
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 

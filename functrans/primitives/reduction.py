@@ -1,6 +1,6 @@
 """Reduction primitives: extrema, product, their positions, truth, bits and logsumexp over axes.
 
-Here: ``reduce_max``, ``reduce_min``, ``reduce_prod``, ``logsumexp``, ``argmax``, ``argmin``,
+Here: ``reduce_max``, ``reduce_min``, their forms with torch's derivative, ``reduce_prod``, ``logsumexp``, ``argmax``, ``argmin``,
 ``reduce_any``, ``reduce_all`` and the bitwise reductions. Not here: ``reduce_sum``
 (``structural``), ``keepdims``, ``where``, ``initial`` and means (``numpy``), running reductions
 (``cumulative``, on which the product's derivative rests).
@@ -152,6 +152,38 @@ reduce_min_p = _reduction(
 )
 
 
+def _torch_extremum_jvp(
+    primals: Sequence[Array],
+    tangents: Sequence[Any],
+    outs: Sequence[Array],
+    *,
+    axes: tuple[int, ...],
+) -> tuple[Any, ...]:
+    """The mean of the tangents of the elements equal to the extremum: 0 / 0 where it is NaN."""
+    (x,), (t,), (y,) = primals, tangents, outs
+    if type(t) is Zero:
+        return (zeros_like_aval(y),)
+    dtype = dtype_of(y)
+    wins = cast(x == expand_reduced(y, shape_of(x), axes), dtype)
+    return (reduce_sum(t * wins, axes) / reduce_sum(wins, axes),)
+
+
+torch_max_p = _reduction(
+    "torch_max",
+    lambda x, axes: np.maximum.reduce(x, axis=axes),
+    _torch_extremum_jvp,
+    has_identity=False,
+    lower=Reduction("max"),
+)
+torch_min_p = _reduction(
+    "torch_min",
+    lambda x, axes: np.minimum.reduce(x, axis=axes),
+    _torch_extremum_jvp,
+    has_identity=False,
+    lower=Reduction("min"),
+)
+
+
 def reduce_max(x: Any, axes: tuple[int, ...]) -> Any:
     """Maximum over axes; NaN if there is one."""
     return bind(reduce_max_p, x, axes=axes)[0] if axes else x
@@ -160,6 +192,16 @@ def reduce_max(x: Any, axes: tuple[int, ...]) -> Any:
 def reduce_min(x: Any, axes: tuple[int, ...]) -> Any:
     """Minimum over axes; NaN if there is one."""
     return bind(reduce_min_p, x, axes=axes)[0] if axes else x
+
+
+def torch_max(x: Any, axes: tuple[int, ...]) -> Any:
+    """Maximum over axes; where it is NaN, so are the derivatives of all elements."""
+    return bind(torch_max_p, x, axes=axes)[0]
+
+
+def torch_min(x: Any, axes: tuple[int, ...]) -> Any:
+    """Minimum over axes; where it is NaN, so are the derivatives of all elements."""
+    return bind(torch_min_p, x, axes=axes)[0]
 
 
 # product ----------------------------------------------------------------------------------------
@@ -420,6 +462,6 @@ def reduce_bitwise_xor(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 PRIMITIVES: tuple[Primitive, ...] = (
-    reduce_max_p, reduce_min_p, reduce_prod_p, logsumexp_p, argmax_p, argmin_p, reduce_any_p,
+    reduce_max_p, reduce_min_p, torch_max_p, torch_min_p, reduce_prod_p, logsumexp_p, argmax_p, argmin_p, reduce_any_p,
     reduce_all_p, reduce_bitwise_and_p, reduce_bitwise_or_p, reduce_bitwise_xor_p,
 )  # fmt: skip

@@ -39,6 +39,14 @@ def curvature(function: Callable[..., Any], point: Any) -> Any:
 ONE: list[tuple[Any, Any, Any, Any]] = [
     (lambda x: x.abs(), [0.0, nan, -2.0], [0.0, nan, 2.0], [0.0, 0.0, -1.0]),
     (lambda x: x.sign(), [nan, -3.0], [0.0, -1.0], [0.0, 0.0]),
+    (lambda x: x.reshape(2, 2).amax(1), [nan, 1.0, 3.0, 3.0], [nan, 3.0], [nan, nan, 0.5, 0.5]),
+    (
+        lambda x: torch_like.aminmax(x, dim=0, keepdim=True).min,
+        [1.0, inf, nan],
+        [nan],
+        [nan, nan, nan],
+    ),
+    (lambda x: x.max(), [nan, 1.0, nan], nan, [0.5, 0.0, 0.5]),
     (lambda x: x.relu(), [nan, 0.0, -1.0], [nan, 0.0, 0.0], [1.0, 0.0, 0.0]),
     (F.relu, [nan, 0.0, 1.0], [nan, 0.0, 1.0], [1.0, 0.0, 1.0]),
     (F.relu6, [nan, 0.0, 6.0, 3.0], [nan, 0.0, 6.0, 3.0], [0.0, 0.0, 0.0, 1.0]),
@@ -198,7 +206,6 @@ def test_mode_is_differentiated_along_any_axis() -> None:
     ("function", "point", "slope"),
     [
         (lambda x: x.prod(), [inf, 1.0, 2.0], [2.0, inf, inf]),
-        (lambda x: x.amax(0), [nan, 1.0], [1.0, 0.0]),
         (lambda x: x.sqrt() ** 2, [0.0], [0.0]),
         (lambda x: torch_like.where(x > 0, x.log(), x), [0.0], [1.0]),
     ],

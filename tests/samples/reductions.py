@@ -130,6 +130,10 @@ EXTREMA = (
     reduction(
         rd.reduce_min_p, _minimum, "fib", over_nothing=False, kinks=TIES, rtol=0, is_flat=True
     ),
+    *(
+        reduction(p, f, "fib", over_nothing=False, kinks=TIES[:2], rtol=0, is_flat=True)
+        for p, f in ((rd.torch_max_p, _maximum), (rd.torch_min_p, _minimum))
+    ),
     reduction(rd.reduce_prod_p, _product, "fci", draw=uniform, kinks=ZEROS, kinks_are_smooth=True),
     reduction(
         rd.logsumexp_p,

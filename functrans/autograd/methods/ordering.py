@@ -138,8 +138,8 @@ def _amax(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest element, of all or along an axis."""
     return _MinMax(
-        reduced("Aminmax", input, reduction.reduce_min, dim, keepdim),
-        reduced("Aminmax", input, reduction.reduce_max, dim, keepdim),
+        reduced("Aminmax", input, reduction.torch_min, dim, keepdim),
+        reduced("Aminmax", input, reduction.torch_max, dim, keepdim),
     )
 
 
@@ -580,8 +580,8 @@ min_of = _extremum("min", arithmetic.METHODS["minimum"], reduction.reduce_min, r
 
 ROWS: tuple[Row, ...] = (
     *rows_of(
-        "mf", max_of, min_of, _amax("amax", reduction.reduce_max),
-        _amax("amin", reduction.reduce_min), aminmax, _position("argmax", reduction.argmax),
+        "mf", max_of, min_of, _amax("amax", reduction.torch_max),
+        _amax("amin", reduction.torch_min), aminmax, _position("argmax", reduction.argmax),
         _position("argmin", reduction.argmin),
         _cumulative("cummax", cumulative.cummax, ew.greater_equal),
         _cumulative("cummin", cumulative.cummin, ew.less_equal), sort, argsort, msort, topk,
