@@ -17,8 +17,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import functrans as ft
 import functrans.compat.torch as torch_like
+from cases import each
 from functrans.autograd import grad, tensor
 from functrans.autograd.random import scaled
+from functrans.compat.torch.nn import activations
 
 F = torch_like.nn.functional
 inf, nan = math.inf, math.nan
@@ -93,6 +95,48 @@ def test_functions_of_one_operand(function: Any, point: Any, value: Any, slope: 
     found, (found_slope,) = value_and_slopes(function, point)
     assert_allclose(found, value, 1e-14)
     assert_allclose(found_slope, slope, 1e-14)
+
+
+STEP, SCALE = 1.6732632423543772, 1.0507009873554805  # of selu
+LINES: dict[str, tuple[Any, Any]] = {  # slope and offset far below and far above 0
+    **dict.fromkeys(("gelu", "hardswish", "mish", "relu", "silu", "softplus"), ((0, 0), (1, 0))),
+    **dict.fromkeys(("celu", "elu"), ((0, -1), (1, 0))),
+    "hardshrink": ((1, 0), (1, 0)),
+    "hardsigmoid": ((0, 0), (0, 1)),
+    "hardtanh": ((0, -1), (0, 1)),
+    "leaky_relu": ((0.01, 0), (1, 0)),
+    "logsigmoid": ((1, 0), (0, 0)),
+    "relu6": ((0, 0), (0, 6)),
+    "selu": ((0, -STEP * SCALE), (SCALE, 0)),
+    "sigmoid": ((0, 0), (0, 1)),
+    "softshrink": ((1, 0.5), (1, -0.5)),
+    "softsign": ((0, -1), (0, 1)),
+    "tanh": ((0, -1), (0, 1)),
+    "tanhshrink": ((1, 1), (1, -1)),
+}
+OTHERS = ("glu", "log_softmax", "prelu", "softmax", "softmin", "threshold", "relu_", "swish")
+# torch multiplies: (function, point) with 0 * inf or inf / inf in the value, in the slope
+VALUELESS = {(name, -inf) for name in ("gelu", "mish", "silu", "softsign")} | {("softsign", inf)}
+SLOPELESS = VALUELESS | {(name, inf) for name in ("gelu", "mish", "silu")}
+
+
+def test_every_activation_has_its_lines() -> None:
+    assert {*LINES, *OTHERS} == set(activations.__all__)
+
+
+@each("name", LINES)
+def test_activations_far_from_zero_are_lines(name: str) -> None:
+    for sign, (slope, offset) in zip((-1, 1), LINES[name], strict=True):
+        for dtype, sizes in (("float64", (1e3, 1e30, 1e308, inf)), ("float32", (1e3, 3e38, inf))):
+            for point in (sign * size for size in sizes):
+                x = torch_like.full((17,), point, dtype=getattr(torch_like, dtype))
+                x.requires_grad_()
+                y = getattr(F, name)(x)
+                value = nan if (name, point) in VALUELESS else (slope and slope * point) + offset
+                assert_allclose(y.detach().numpy(), value, 2e-3, 1e-30, err_msg=f"{dtype} {point}")
+                wanted = nan if (name, point) in SLOPELESS else slope
+                assert_allclose(grad(y.sum(), x)[0].numpy(), wanted, 1e-6, 1e-5)
+    assert np.isnan(getattr(F, name)(tensor([nan])).numpy()).all()
 
 
 TWO: list[tuple[Any, Any, Any, Any, Any, Any]] = [
