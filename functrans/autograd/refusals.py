@@ -23,8 +23,9 @@ from functrans.errors import (
 )
 
 _ITEM = "It looks like you're calling .item() on a Tensor"
+_CHOICE = "It looks like you're attempting to use a Tensor in some data-dependent control flow"
 _WORDS = {
-    "bool()": "It looks like you're attempting to use a Tensor in some data-dependent control flow",
+    "bool()": _CHOICE,
     **dict.fromkeys(
         ("item()", "a Python number", "int()", "index()", "format()", "a formatted string"), _ITEM
     ),
@@ -34,6 +35,11 @@ _WORDS = {
     ),
 }
 """By what is asked of a tensor, what PyTorch says to it."""
+_OF_BATCHES = {
+    _CHOICE: ". We don't support that yet",
+    _ITEM: ". We don't support vmap over calling .item() on a Tensor",
+}
+"""What it says besides, where the tensor is one of a batch."""
 _SHAPE = "We do not support batching operators that can output dynamic shape"
 
 
@@ -56,7 +62,7 @@ def asked(value: Tracer, what: str, asker: str = "") -> Any:
 
 
 def _lead(words: str) -> str:
-    return f"vmap: {words}" if modes.batches else words
+    return f"vmap: {words}{_OF_BATCHES.get(words, '')}" if modes.batches else words
 
 
 _CLASSES = {ConcretizationError: TensorConcretizationError, ShapeError: TensorShapeError}

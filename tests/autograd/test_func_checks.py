@@ -97,8 +97,8 @@ def test_what_is_refused(call: Callable[[], Any], error: type[Exception], words:
         call()
 
 
-CONTROL = "data-dependent control flow"
-ITEM = r"calling .item\(\) on a Tensor"
+CONTROL = "data-dependent control flow. We don't support that yet"
+ITEM = r"on a Tensor. We don't support vmap over calling .item\(\) on a Tensor"
 SHAPE = "operators that can output dynamic shape"
 MEMORY = "Cannot access data pointer of Tensor"
 ASKERS: dict[Callable[[Any], Any], str] = {
