@@ -238,7 +238,7 @@ torch.autograd.functional torch.dtypes torch.further_names torch.nn.activations
 torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness
 torch.not_offered torch.polynomials torch.utils._pytree torch.utils.checkpoint
 torch.jit torch.random torch.return_types torch.utils.datasets torch.utils.samplers
-torch.values
+torch.nn.packing torch.values
 torch.amp torch.archives torch.fft torch.func torch.functional_names torch.linalg torch.nn.init
 torch.nn.losses torch.nn.module_hooks torch.nn.recurrent torch.nn.utils
 torch.nn.layers torch.optim.updates torch.overrides torch.quasirandom torch.sparse

@@ -85,7 +85,8 @@ class Generator:
     def get_state(self) -> Tensor:
         """The place in the stream, for ``set_state``: the bytes that PyTorch keeps of it."""
         with self._lock:
-            _, words, place, *_ = self._words.get_state(legacy=True)
+            state_of: Any = self._words.get_state(legacy=True)
+            words, place = state_of[1:3]
             state = np.zeros(1, _STATE)
             for name, value in {
                 "seed": self._seed, "left": len(words) + 1 - place, "seeded": 1, "next": place,
@@ -112,12 +113,13 @@ class Generator:
                 f"RNG state size to be {numbers.size}"
             )
         state = numbers.view(_STATE)[0]
-        words, left = state["words"].astype(np.uint32), int(state["left"])
+        words: Any = state["words"].astype(np.uint32)
+        left = int(state["left"])
         if not state["seeded"] or not 0 < left <= len(words):
             raise RuntimeError("Invalid mt19937 state: it is none that get_state() gives")
         with self._lock:
             self._seed = int(state["seed"])
-            self._words.set_state(("MT19937", words, len(words) + 1 - left))
+            self._words.set_state(("MT19937", words, len(words) + 1 - left, 0, 0.0))
             self._spare = float(state["spare"]) if state["has_spare"] else None
         return self
 

@@ -1,9 +1,9 @@
 """Reduction primitives: extrema, product, their positions, truth, bits and logsumexp over axes.
 
-Here: ``reduce_max``, ``reduce_min``, their forms with torch's derivative, ``reduce_prod``, ``logsumexp``, ``argmax``, ``argmin``,
-``reduce_any``, ``reduce_all`` and the bitwise reductions. Not here: ``reduce_sum``
-(``structural``), ``keepdims``, ``where``, ``initial`` and means (``numpy``), running reductions
-(``cumulative``, on which the product's derivative rests).
+Here: ``reduce_max``, ``reduce_min``, ``torch_max``, ``torch_min``, ``reduce_prod``, ``logsumexp``,
+``argmax``, ``argmin``, ``reduce_any``, ``reduce_all`` and the bitwise reductions. Not here:
+``reduce_sum`` (``structural``), ``keepdims``, ``where``, ``initial`` and means (``numpy``), running
+reductions (``cumulative``, on which the product's derivative rests).
 
 ``axes`` is a tuple of distinct non-negative axes, which the result loses. The operand's dtype is
 kept: integers are not widened (``numpy`` does).
@@ -462,6 +462,7 @@ def reduce_bitwise_xor(x: Array, axes: tuple[int, ...]) -> Array:
 
 
 PRIMITIVES: tuple[Primitive, ...] = (
-    reduce_max_p, reduce_min_p, torch_max_p, torch_min_p, reduce_prod_p, logsumexp_p, argmax_p, argmin_p, reduce_any_p,
-    reduce_all_p, reduce_bitwise_and_p, reduce_bitwise_or_p, reduce_bitwise_xor_p,
+    reduce_max_p, reduce_min_p, torch_max_p, torch_min_p, reduce_prod_p, logsumexp_p, argmax_p,
+    argmin_p, reduce_any_p, reduce_all_p, reduce_bitwise_and_p, reduce_bitwise_or_p,
+    reduce_bitwise_xor_p,
 )  # fmt: skip

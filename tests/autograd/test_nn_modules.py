@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import functrans.compat.torch as torch
 from functrans.autograd.checks import gradcheck
 from functrans.compat.torch import nn
+from functrans.compat.torch.nn import packing as rnn
 
 
 class Model(nn.Module):
@@ -262,6 +263,77 @@ def test_derivatives_of_recurrent_layers(kind: Any) -> None:
         if step > 0:
             high = moved
     assert_allclose((high - moved) / 2e-6, parameters[0].grad.numpy()[0, 0], rtol=1e-5)
+
+
+LENGTHS = [2, 4, 1]
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_packed_sequences_are_each_run_alone(kind: Any) -> None:
+    torch.manual_seed(0)
+    layer = kind(2, 3, num_layers=2, bidirectional=True).double()
+    x = torch.randn(4, 3, 2, dtype=torch.float64).requires_grad_()
+    states = [torch.randn(4, 3, 3, dtype=torch.float64) for _ in range(1 + (kind is nn.LSTM))]
+    packed = rnn.pack_padded_sequence(x, LENGTHS, enforce_sorted=False)
+    out, last = layer(packed, tuple(states) if kind is nn.LSTM else states[0])
+    assert isinstance(out, rnn.PackedSequence)
+    padded, lengths = rnn.pad_packed_sequence(out, padding_value=7.0, total_length=5)
+    assert lengths.tolist() == LENGTHS
+    total = 0.0
+    for i, n in enumerate(LENGTHS):
+        own = [s[:, i : i + 1] for s in states]
+        alone, ends = layer(x[:n, i : i + 1], tuple(own) if kind is nn.LSTM else own[0])
+        assert_allclose(padded[:n, i].detach().numpy(), alone[:, 0].detach().numpy())
+        assert (padded[n:, i] == 7.0).all()
+        lasts = zip(*((last, ends) if kind is nn.LSTM else ([last], [ends])), strict=True)
+        for found, end in lasts:
+            assert_allclose(found[:, i].detach().numpy(), end[:, 0].detach().numpy())
+        total = total + alone.square().sum()
+    parameters = list(layer.parameters())
+    of_packed = torch.autograd.grad(out.data.square().sum(), [x, *parameters])
+    for found, wanted in zip(of_packed, torch.autograd.grad(total, [x, *parameters]), strict=True):
+        assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("first", [True, False])
+def test_padded_and_packed_sequences_are_lists_of_sequences(side: str, first: bool) -> None:
+    rows = [torch.arange(2.0 * n, requires_grad=True).reshape(n, 2) for n in LENGTHS]
+    padded = rnn.pad_sequence(rows, first, -1, side)
+    for i, (row, line) in enumerate(zip(rows, padded if first else padded.unbind(1), strict=True)):
+        expected = np.full((4, 2), -1.0)
+        place = slice(4 - LENGTHS[i], 4) if side == "left" else slice(LENGTHS[i])
+        expected[place] = row.tolist()
+        assert_array_equal(line.detach().numpy(), expected)
+    assert torch.autograd.grad(padded.sum(), rows[2])[0].tolist() == [[1.0, 1.0]]
+    if side == "right":
+        parts = rnn.unpad_sequence(padded, torch.tensor(LENGTHS), first)
+        assert [part.tolist() for part in parts] == [row.tolist() for row in rows]
+    packed = rnn.pack_sequence(rows, enforce_sorted=False)
+    assert packed.batch_sizes.tolist() == [3, 2, 1, 1]
+    assert [part.tolist() for part in rnn.unpack_sequence(packed)] == [r.tolist() for r in rows]
+    assert packed.to(torch.float64).data.dtype == torch.float64
+    assert packed.float() is packed
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: rnn.pad_sequence([]), RuntimeError, "empty list of sequences"),
+        (lambda: rnn.pad_sequence([torch.tensor(1.0)]), RuntimeError, "without axes"),
+        (lambda: rnn.pad_sequence([1.0]), TypeError, "expected Tensor as element 0"),
+        (lambda: rnn.pad_sequence([torch.ones(1)], padding_side="top"), RuntimeError, "left or"),
+        (lambda: rnn.pack_padded_sequence(torch.ones(4, 3), LENGTHS), RuntimeError, "decreasing"),
+        (lambda: rnn.pack_padded_sequence(torch.ones(4, 2), [4, 0]), RuntimeError, "than 0"),
+        (lambda: rnn.pack_padded_sequence(torch.ones(4, 2), [4]), RuntimeError, "batch_size=2"),
+        (lambda: rnn.pad_packed_sequence(rnn.pack_sequence([torch.ones(3)]), total_length=2),
+         ValueError, "total_length to be at least"),
+        (lambda: nn.GRU(1, 1)(rnn.pack_sequence([torch.ones(3)])), RuntimeError, "2 dimensions"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_of_sequences(call: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
 
 
 @pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell, nn.RNNCell])

@@ -127,7 +127,8 @@ u + 2**64
 s - (-(2**63) - 1)
 i * 2**63
 u.add_(-3), u.mul_(300), u.sub_(2**40), u.eq_(-2)
-u.fill_(-3), u.masked_fill(u > 1, -3), T.full_like(u, -3), u.new_full((2,), -3), T.where(b[0], u, -3)
+u.fill_(-3), u.masked_fill(u > 1, -3), T.full_like(u, -3), u.new_full((2,), -3)
+T.where(u > 1, u, -3), T.where(u > 1, -3, u)
 u.fill_(-300)
 u.fill_(-0.5)
 u.fill_(2.5)
@@ -240,7 +241,8 @@ def names(T: Any) -> dict[str, Any]:  # as in the programs
 
     import numpy as np
 
-    operators = "add sub mul floordiv mod and_ or_ xor lshift rshift eq ne lt le gt ge".split()
+    words = "add sub mul floordiv mod and_ or_ xor lshift rshift eq ne lt le gt ge"
+    operators = [getattr(operator, word) for word in words.split()]
 
     def ok(op: Any, *operands: Any) -> bool:
         try:
@@ -252,7 +254,7 @@ def names(T: Any) -> dict[str, Any]:  # as in the programs
     return {
         "T": T, "np": np, "io": io, "NAMES": DTYPES.split(), "copy": copy,
         "pickle": pickle, "F": T.nn.functional, "ok": ok,
-        "OPERATORS": [getattr(operator, name) for name in operators],
+        "OPERATORS": operators,
         "u": T.tensor([1, 2, 0], dtype=T.uint8), "s": T.tensor([1, -2, 300], dtype=T.int16),
         "x": T.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),
         "w": T.tensor([1.0, 2.0], requires_grad=True),

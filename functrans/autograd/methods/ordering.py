@@ -479,7 +479,8 @@ def searchsorted(
     dtype = result_dtype(lines, input)
 
     def of(*operands: Any) -> Any:
-        found = sorting.searchsorted(*[structural.cast(x, dtype) for x in operands], way)
+        rows, wanted = (structural.cast(x, dtype) for x in operands)
+        found = sorting.searchsorted(rows, wanted, way)
         return structural.cast(found, np.dtype(np.int32)) if out_int32 else found
 
     return fixed(of, *[arithmetic.in_dtype(x, dtype) for x in (lines, input)])

@@ -38,8 +38,8 @@ GROUPS: dict[str, tuple[str, str]] = {
         "use the plain name (no _copy, unsafe_, native_), or torch.linalg",
     ),
     "rnn": (
-        "recurrent functions and packed sequences",
-        "use the modules torch.nn.RNN, LSTM, GRU and their cells, with padded tensors and masks",
+        "recurrent functions",
+        "use the modules torch.nn.RNN, LSTM, GRU and their cells",
     ),
     "rare": (
         "rarely used",
@@ -255,7 +255,6 @@ _NAMES: dict[str, dict[str, str]] = {
             "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format memory_format"
         ),
         "duplicates": "clip_grad_norm",
-        "rnn": "rnn",
         "rare": (
             "fuse_conv_bn_eval fuse_conv_bn_weights "
             "fuse_linear_bn_eval fuse_linear_bn_weights fusion init parametrizations "

@@ -6,6 +6,7 @@ Layer: ``compat``.
 from functrans.compat.torch.nn import functional as functional
 from functrans.compat.torch.nn import init as init
 from functrans.compat.torch.nn import modules as modules
+from functrans.compat.torch.nn import packing as _packing
 from functrans.compat.torch.nn import parallel as parallel
 from functrans.compat.torch.nn import parameter as parameter
 from functrans.compat.torch.nn import utils as utils
@@ -31,5 +32,6 @@ _add_aliases(
         **{f"modules.{name}": modules for name in _MODULES},
         "utils.clip_grad": utils,
         "utils.convert_parameters": utils,
+        "utils.rnn": _packing,
     },
 )

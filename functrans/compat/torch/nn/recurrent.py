@@ -2,7 +2,8 @@
 
 Not here: the classes (``nn.modules``).
 
-The products with the inputs of all times are one product; the rest is a ``scan``.
+The products with the inputs of all times are one product; the rest is a ``scan``. A mask
+``[t, n, 1]`` says which sequences have an element at a time.
 
 Layer: ``compat``.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from functrans import pytrees as tree
 from functrans.autograd.programs import Operation
 from functrans.compat.torch.nn.activations import along
 from functrans.control.scanning import scan
@@ -63,8 +65,22 @@ def _sum_of(a: Array, b: Array) -> Array:
     return None if a is None else a + b
 
 
+def _over_time(
+    step: Callable[..., Any], start: Any, given: Array, mask: Any, reverse: bool
+) -> tuple[Any, Any]:
+    """A ``scan``; where a mask does not hold, the state stays what it is."""
+    if mask is None:
+        return scan(step, start, given, reverse=reverse)
+
+    def kept(state: Any, now: Any) -> Any:
+        new, out = step(state, now[0])
+        return tree.map(lambda a, b: ew.where(now[1], a, b), new, state), out
+
+    return scan(kept, start, (given, mask), reverse=reverse)
+
+
 def _lstm_layer(x: Array, h: Array, c: Array, *weights: Any, reverse: bool) -> tuple[Any, Any, Any]:
-    w_ih, w_hh, b_ih, b_hh, w_hr = weights
+    w_ih, w_hh, b_ih, b_hh, w_hr, mask = weights
     given = _product(x, w_ih, _sum_of(b_ih, b_hh))
 
     def step(state: Sequence[Array], now: Array) -> Any:
@@ -73,12 +89,12 @@ def _lstm_layer(x: Array, h: Array, c: Array, *weights: Any, reverse: bool) -> t
             h = _product(h, w_hr, None)
         return (h, c), h
 
-    (h, c), out = scan(step, (h, c), given, reverse=reverse)
+    (h, c), out = _over_time(step, (h, c), given, mask, reverse)
     return out, h, c
 
 
 def _scanned(
-    step: Callable[[Array, Array], Array], given: Array, h: Array, reverse: bool
+    step: Callable[[Array, Array], Array], given: Array, h: Array, mask: Any, reverse: bool
 ) -> tuple[Any, Any]:
     """All states and the last one of a layer whose state is its output."""
 
@@ -86,20 +102,20 @@ def _scanned(
         h = step(now, h)
         return h, h
 
-    h, out = scan(advance, h, given, reverse=reverse)
+    h, out = _over_time(advance, h, given, mask, reverse)
     return out, h
 
 
 def _gru_layer(x: Array, h: Array, *weights: Any, reverse: bool) -> tuple[Any, Any]:
-    w_ih, w_hh, b_ih, b_hh = weights
+    w_ih, w_hh, b_ih, b_hh, mask = weights
     given = _product(x, w_ih, b_ih)
-    return _scanned(lambda now, h: _gru_step(now, h, w_hh, b_hh), given, h, reverse)
+    return _scanned(lambda now, h: _gru_step(now, h, w_hh, b_hh), given, h, mask, reverse)
 
 
 def _rnn_layer(x: Array, h: Array, *weights: Any, reverse: bool, is_relu: bool) -> tuple[Any, Any]:
-    w_ih, w_hh, b_ih, b_hh = weights
+    w_ih, w_hh, b_ih, b_hh, mask = weights
     given = _product(x, w_ih, _sum_of(b_ih, b_hh))
-    return _scanned(lambda now, h: _rnn_step(now, h, w_hh, is_relu), given, h, reverse)
+    return _scanned(lambda now, h: _rnn_step(now, h, w_hh, is_relu), given, h, mask, reverse)
 
 
 def _lstm_cell(x: Array, h: Array, c: Array, *weights: Any) -> tuple[Any, Any]:
@@ -118,11 +134,11 @@ def _rnn_cell(x: Array, h: Array, *weights: Any, is_relu: bool) -> Array:
 
 
 lstm_layer: Callable[..., Any] = Operation("MkldnnRnnLayer", _lstm_layer)
-"""``(x[t, n, i], h, c, w_ih, w_hh, b_ih, b_hh, w_hr, reverse=) -> (out[t, n, h], h, c)``."""
+"""``(x[t, n, i], h, c, w_ih, w_hh, b_ih, b_hh, w_hr, mask, reverse=) -> (out[t, n, h], h, c)``."""
 gru_layer: Callable[..., Any] = Operation("Gru", _gru_layer)
-"""``(x[t, n, i], h, w_ih, w_hh, b_ih, b_hh, reverse=) -> (out[t, n, h], h)``."""
+"""``(x[t, n, i], h, w_ih, w_hh, b_ih, b_hh, mask, reverse=) -> (out[t, n, h], h)``."""
 rnn_layer: Callable[..., Any] = Operation("Rnn", _rnn_layer)
-"""``(x[t, n, i], h, w_ih, w_hh, b_ih, b_hh, reverse=, is_relu=) -> (out[t, n, h], h)``."""
+"""``(x[t, n, i], h, w_ih, w_hh, b_ih, b_hh, mask, reverse=, is_relu=) -> (out[t, n, h], h)``."""
 lstm_cell: Callable[..., Any] = Operation("LstmCell", _lstm_cell)
 """``(x[n, i], h, c, w_ih, w_hh, b_ih, b_hh) -> (h, c)``."""
 gru_cell: Callable[..., Any] = Operation("GruCell", _gru_cell)

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from functrans.autograd.composites import composite
+from functrans.autograd.promotion import torch_tensor
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional, init, recurrent
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
+from functrans.compat.torch.nn.packing import PackedSequence, mask_of, packed_like, padded_of
 from functrans.core.boundary import warn
 from functrans.primitives import movement
 
@@ -134,7 +136,7 @@ class RNNBase(Module):
             text += f", bidirectional={self.bidirectional}"
         return text
 
-    def _run(self, x: Any, state: list[Any], weights: list[Any], reverse: bool) -> Any:
+    def _run(self, x: Any, state: list[Any], weights: list[Any], mask: Any, reverse: bool) -> Any:
         """One layer in one direction: ``(out, *last state)``."""
         raise NotImplementedError
 
@@ -142,7 +144,9 @@ class RNNBase(Module):
         """Extent of each part of the state."""
         return [self.hidden_size]
 
-    def _checked(self, x: Tensor, states: list[Any] | None) -> tuple[Any, list[Any], bool]:
+    def _checked(
+        self, x: Tensor, states: list[Any] | None, batch_first: bool
+    ) -> tuple[Any, list[Any], bool]:
         """Input ``[t, n, i]``, states ``[layers, n, h]``, and whether there is a batch."""
         ndim = len(x.shape)
         if ndim not in (2, 3):
@@ -162,7 +166,7 @@ class RNNBase(Module):
             )
         if not is_batched:
             x = x.reshape((x.shape[0], 1, x.shape[1]))
-        elif self.batch_first:
+        elif batch_first:
             x = _swapped(x)
         n = x.shape[1]
         count = self.num_layers * (2 if self.bidirectional else 1)
@@ -186,28 +190,43 @@ class RNNBase(Module):
                 states = [s.reshape((count, 1, s.shape[1])) for s in states]
         return x, states, is_batched
 
-    def _forward(self, x: Tensor, given: list[Any] | None) -> tuple[Any, list[Any]]:
-        x, states, is_batched = self._checked(x, given)
+    def _forward(self, x: Any, given: list[Any] | None) -> tuple[Any, list[Any]]:
+        packed = x if isinstance(x, PackedSequence) else None
+        mask = None
+        if packed is not None:
+            if len(packed.data.shape) != 2:
+                raise RuntimeError(f"input must have 2 dimensions, got {len(packed.data.shape)}")
+            x, mask = padded_of(packed), torch_tensor(mask_of(packed)[..., None])
+            if packed.sorted_indices is not None and given is not None:
+                given = [state.index_select(1, packed.sorted_indices) for state in given]
+        batch_first = self.batch_first and packed is None
+        x, states, is_batched = self._checked(x, given, batch_first)
         finals: list[list[Any]] = [[] for _ in states]
         k = 0
         for layer in range(self.num_layers):
             outs = []
             for direction, suffix in enumerate(self._suffixes(layer)):
                 start = [state[k] for state in states]
-                out, *last = self._run(x, start, self._five(suffix), bool(direction))
+                out, *last = self._run(x, start, self._five(suffix), mask, bool(direction))
                 outs.append(out)
                 for final, value in zip(finals, last, strict=True):
                     final.append(value)
                 k += 1
             x = _joined(outs, 2)
             if self.dropout and layer < self.num_layers - 1:
-                x = functional.dropout(x, self.dropout, self.training)
+                data = x if packed is None else packed_like(x, packed).data
+                x = functional.dropout(data, self.dropout, self.training)
+                x = x if packed is None else padded_of(packed._replace(data=x))
         lasts: list[Any] = [_stacked(final) for final in finals]
+        if packed is not None:
+            if packed.unsorted_indices is not None:
+                lasts = [last.index_select(1, packed.unsorted_indices) for last in lasts]
+            return packed_like(x, packed), lasts
         if not is_batched:
             return x.reshape((x.shape[0], x.shape[2])), [
                 last.reshape((last.shape[0], last.shape[2])) for last in lasts
             ]
-        return (_swapped(x) if self.batch_first else x), lasts
+        return (_swapped(x) if batch_first else x), lasts
 
     def _five(self, suffix: str) -> list[Any]:
         """The five parameters of a direction, ``None`` where there is none."""
@@ -254,11 +273,11 @@ class LSTM(RNNBase):
         return [self.proj_size or self.hidden_size, self.hidden_size]
 
     def _run(
-        self, x: Tensor, state: list[Any], weights: list[Any], reverse: bool
+        self, x: Tensor, state: list[Any], weights: list[Any], mask: Any, reverse: bool
     ) -> tuple[Any, ...]:
-        return recurrent.lstm_layer(x, *state, *weights, reverse=reverse)
+        return recurrent.lstm_layer(x, *state, *weights, mask, reverse=reverse)
 
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Any = None) -> Any:
         """``(output, (h, c))`` of a sequence."""
         out, (h, c) = self._forward(input, None if hx is None else list(hx))
         return out, (h, c)
@@ -272,7 +291,7 @@ class _WithoutProjection(RNNBase):
             raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
         super().__init__(*args, **kwargs)
 
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
+    def forward(self, input: Any, hx: Any = None) -> Any:
         """``(output, h)`` of a sequence."""
         out, (h,) = self._forward(input, None if hx is None else [hx])
         return out, h
@@ -288,9 +307,9 @@ class GRU(_WithoutProjection):
     mode = "GRU"
 
     def _run(
-        self, x: Any, state: list[Any], weights: list[Any], reverse: bool
+        self, x: Any, state: list[Any], weights: list[Any], mask: Any, reverse: bool
     ) -> tuple[Tensor, ...]:
-        return recurrent.gru_layer(x, *state, *weights[:4], reverse=reverse)
+        return recurrent.gru_layer(x, *state, *weights[:4], mask, reverse=reverse)
 
 
 class RNN(_WithoutProjection):
@@ -323,10 +342,10 @@ class RNN(_WithoutProjection):
         self.mode = f"RNN_{nonlinearity.upper()}"
 
     def _run(
-        self, x: Tensor, state: list[Any], weights: list[Any], reverse: bool
+        self, x: Tensor, state: list[Any], weights: list[Any], mask: Any, reverse: bool
     ) -> tuple[Tensor, ...]:
         return recurrent.rnn_layer(
-            x, *state, *weights[:4], reverse=reverse, is_relu=self.nonlinearity == "relu"
+            x, *state, *weights[:4], mask, reverse=reverse, is_relu=self.nonlinearity == "relu"
         )
 
 
