@@ -30,7 +30,8 @@ def own_array(value: Array | complex, foreign: Sequence[Any] = ()) -> Any:
     if isinstance(value, Tracer):
         return value
     for argument in foreign:
-        if isinstance(argument, Tracer) and (root := cast(Any, argument._trace)).is_root:
+        if isinstance(argument, Tracer) and not argument._is_array:  # a tensor
+            root = cast(Any, argument._trace)
             return root.lift(own_array(value), foreign)
     if type(value) is not np.ndarray:
         return np.array(value)
@@ -44,7 +45,7 @@ def own_arrays(values: Sequence[Any], foreign: Sequence[Any] = ()) -> list[Any]:
     seen = {id(value) for value in foreign}
     root: Any = None
     for f in foreign:
-        if isinstance(f, Tracer) and f._trace.is_root:
+        if isinstance(f, Tracer) and not f._is_array:
             root = f._trace
             break
     results = []

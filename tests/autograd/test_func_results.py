@@ -110,6 +110,24 @@ def test_a_constant_gradient_is_a_tensor_of_torch() -> None:
     assert repr(ft.grad(lambda x: (x * x[0]).sum() * 0.0)(x)) == "tensor([0., 0.])"
 
 
+@pytest.mark.parametrize("jitted", [False, True])
+def test_what_does_not_depend_on_tensors_is_one_where_they_are_given(jitted: bool) -> None:
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+    for transform in (
+        ft.grad(lambda x: y.sum()),
+        ft.value_and_grad(lambda x: torch.ones(2).sum()),
+        ft.jacfwd(lambda x: y * 1),
+        ft.jacrev(lambda x: y * 1),
+        ft.hessian(lambda x: x.sum()),
+        lambda x: ft.jvp(lambda x: y, (x,), (x,)),
+        lambda x: ft.vjp(lambda x: y, x)[1](y),
+    ):
+        found = (ft.jit(transform) if jitted else transform)(x)
+        for result in tree.leaves(found):
+            assert type(result) is torch.Tensor, transform
+            assert repr(result / 3).count("dtype") == 0
+
+
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_other_tensors_give_others(transform: str) -> None:
     results = tree.leaves(TRANSFORMS[transform](lambda v: v * v, autograd.tensor([1.0, 2.0])))
