@@ -247,7 +247,7 @@ torch.utils.loading
 torch.autograd torch.backends torch.cuda torch.nn.attention torch.nn.convolutions
 torch.nn.margin_losses torch.nn.noise torch.optim.optimizer
 torch.utils.data torch.weights
-torch.nn.module torch.nn.pooling torch.optim.algorithms
+torch.nn.module torch.nn.pooling torch.numbered_losses torch.optim.algorithms
 torch.__main__ torch.nn.parallel torch.optim.lbfgs torch.optim.schedules torch.saving torch.utils
 torch torch.nn.containers torch.nn.module_rows torch.nn.resampling torch.optim.cyclic_schedules
 torch.nn.functional torch.optim.lr_scheduler

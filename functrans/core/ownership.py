@@ -31,8 +31,7 @@ def own_array(value: Array | complex, foreign: Sequence[Any] = ()) -> Any:
         return value
     for argument in foreign:
         if isinstance(argument, Tracer) and not argument._is_array:  # a tensor
-            root = cast(Any, argument._trace)
-            return root.lift(own_array(value), foreign)
+            return cast(Any, argument._trace).lift(own_array(value), foreign)
     if type(value) is not np.ndarray:
         return np.array(value)
     if not value.flags.owndata or not value.flags.writeable or any(value is f for f in foreign):

@@ -176,6 +176,31 @@ T.searchsorted(x[0], x[0], sorter=T.tensor([1, 2]))
 T.searchsorted(x, x[0])
 T.searchsorted(T.tensor([1, 2, 3]), 2.5), T.searchsorted(x[0], 2), T.searchsorted(x[0], i)
 """,
+    "nothing": """
+[e.chunk(3), e.view(3, 0).chunk(2, 1), e.view(3, 0).chunk(2)]
+[T.zeros(s).stride() for s in ((0,), (0, 3), (3, 0, 2))], (e / 2).stride(), x[:0].stride()
+e.median(), e.long().median(), e.nanmedian(), e.view(0, 3).median(1).values
+e.requires_grad_(); T.autograd.grad(e.median(), e)
+e.requires_grad_(); T.autograd.grad(e.logsumexp(0), e), e.logsumexp(0)
+T.histc(e, 3), T.cumulative_trapezoid(e)
+T.unique_consecutive(e, return_inverse=True, return_counts=True)
+T.combinations(e), T.combinations(w.detach(), 0), T.combinations(w.detach(), 3)
+T.fft.fftn(T.tensor(1.0)), T.fft.ifftn(T.tensor(1)), T.fft.fftn(w.detach(), 3, 0)
+F.scaled_dot_product_attention(e.view(3, 0), e.view(3, 0), T.zeros(3, 2))
+T.nuclear_norm(T.ones(2, 2, 3), (0, 1)), T.nuclear_norm(x, True), T.nuclear_norm(x, (0, 1), True)
+T.frexp(w.detach()).mantissa, T.frexp(w.detach()).exponent
+""",
+    "numbers of reductions": """
+[T.hinge_embedding_loss(x, x - 2, 1.0, n) for n in (0, 1, 2)], T.hinge_embedding_loss(x, x)
+[T.margin_ranking_loss(x, -x, x, 0.5, n) for n in (0, 1, 2)], T.margin_ranking_loss(x, x, x)
+[T.kl_div(x, x, n, log_target=True) for n in (0, 1, 2)], T.kl_div(x, x)
+[T.binary_cross_entropy_with_logits(x, x / 9, None, None, n) for n in (0, 1, 2)]
+[T.triplet_margin_loss(x, -x, x + 1, reduction=n) for n in (0, 1, 2)]
+[T.cosine_embedding_loss(x, x + 1, T.ones(2), 0.0, n) for n in (0, 1, 2)]
+[T.poisson_nll_loss(x / 9, x, True, False, 1e-8, n) for n in (0, 1, 2)]
+T.ctc_loss(T.zeros(3, 1, 2), T.ones(1, 1, dtype=T.int64), T.tensor([3]), T.tensor([1]), 0, 0)
+T.kl_div(x, x, reduction=2.0)
+""",
     "printed": """
 repr(T.zeros(0)), repr(T.zeros(0, 3)), repr(T.zeros(2, 0, dtype=T.int64)), repr(T.zeros(0) > 1)
 repr(T.zeros(0, 3, dtype=T.float64)), repr(T.zeros(0, dtype=T.complex64))
@@ -253,7 +278,7 @@ def names(T: Any) -> dict[str, Any]:  # as in the programs
 
     return {
         "T": T, "np": np, "io": io, "NAMES": DTYPES.split(), "copy": copy,
-        "pickle": pickle, "F": T.nn.functional, "ok": ok,
+        "pickle": pickle, "F": T.nn.functional, "ok": ok, "e": T.zeros(0),
         "OPERATORS": operators,
         "u": T.tensor([1, 2, 0], dtype=T.uint8), "s": T.tensor([1, -2, 300], dtype=T.int16),
         "x": T.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),

@@ -13,8 +13,15 @@ from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
-from functrans.autograd.methods.rows import check_tensor, constant, documented, floating, with_out
-from functrans.autograd.promotion import torch_defaults
+from functrans.autograd.methods.rows import (
+    check_tensor,
+    constant,
+    copied,
+    documented,
+    floating,
+    with_out,
+)
+from functrans.autograd.promotion import to_dtype, torch_defaults
 from functrans.autograd.tensors import Tensor, called
 from functrans.core.dispatch import dtype_of
 from functrans.core.values import Array
@@ -64,8 +71,13 @@ def _several_axes(name: str, label: str, default: Any) -> Callable[..., Any]:
     ) -> Tensor:
         _check(f"fft_{name}", input, norm)
         axes = dim
+        s = (s,) if isinstance(s, int) else s
+        axes = (axes,) if isinstance(axes, int) else axes
         if axes is None and s is not None:
             axes = tuple(range(-len(s), 0))
+        if not input.shape and not axes and label == "FftC2C":
+            own = floating(input)
+            return copied(to_dtype(own, np.result_type(own.dtype, np.complex64)), label)
         return composite(label, lambda x: _narrowed(function(x, s, axes, norm), x), floating(input))
 
     return documented(operation, name, f"``np.fft.{name}`` of a tensor along axes.")

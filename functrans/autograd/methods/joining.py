@@ -229,7 +229,10 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of ``r`` elements of a vector, a row each."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    index = np.array(list(choose(range(input.shape[0]), r)), np.int64).reshape(-1, r)
+    chosen = list(choose(range(input.shape[0]), r))
+    index = np.array(chosen, np.int64).reshape(len(chosen), r)
+    if not r:
+        return input[:0]
     return composite("Stack", lambda x: x[index] if index.size else fnp.take(x, index), input)
 
 

@@ -274,6 +274,9 @@ def _median(name: str, is_nan_skipped: bool) -> Callable[..., Any]:
 
         def of(x: Any) -> Any:
             x = structural.reshape(x, (math.prod(shape_of(x)),))
+            if not shape_of(x)[0]:  # NaN, of integers the least
+                nothing = math.nan if x.dtype.kind == "f" else np.iinfo(x.dtype).min
+                return ew.where(True, x.dtype.type(nothing), structural.reduce_sum(x, (0,)))
             constant = bind(structural.stop_gradient_p, x)[0]
             middle = constant[position(constant, 0)]
             if input.dtype.kind in "iub":
@@ -435,8 +438,8 @@ def unique_consecutive(
     """The elements, or slices along an axis, without those that equal the one before."""
     value = np.asarray(looked_at(input))
     lines = value.reshape(-1) if dim is None else np.moveaxis(value, dim, 0)
-    flat = lines.reshape(len(lines), -1)
-    is_new = np.concatenate([[True], np.any(flat[1:] != flat[:-1], 1)])[: len(lines)]
+    steps = lines[1:] != lines[:-1]
+    is_new = np.concatenate([[True], steps.any(tuple(range(1, steps.ndim)))])[: len(lines)]
     found = [_chosen(input, np.flatnonzero(is_new), dim)]
     if return_inverse:
         inverse = np.cumsum(is_new) - 1
@@ -530,7 +533,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
     def of(x: Any) -> Any:
         ends: tuple[Any, Any] = (float(min), float(max))
-        if min == max:
+        if min == max and 0 not in shape_of(x):
             axes = tuple(range(len(shape_of(x))))
             ends = (reduction.reduce_min(x, axes), reduction.reduce_max(x, axes))
         is_point = ends[0] == ends[1]

@@ -141,7 +141,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     if chunks < 1:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     n = self.shape[axis_of(dim, len(self.shape))]
-    return split(self, max(1, -(-n // chunks)), dim)
+    return split(self, -(-n // chunks) if n else [0] * chunks, dim)
 
 
 def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:

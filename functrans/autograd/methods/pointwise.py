@@ -21,6 +21,7 @@ from functrans.autograd.methods.rows import (
     floating,
     functions_of,
     methods_of,
+    results,
     rows_of,
 )
 from functrans.autograd.promotion import torch_kind
@@ -209,7 +210,10 @@ def signbit(input: Tensor) -> Tensor:
 
 def frexp(input: Tensor) -> Any:
     """Mantissa and exponent."""
-    return composite("Frexp", fnp.frexp, input)
+    return _FREXP(*composite("Frexp", fnp.frexp, input))
+
+
+_FREXP = results("frexp", "mantissa", "exponent")
 
 
 def _one(

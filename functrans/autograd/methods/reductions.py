@@ -350,7 +350,7 @@ def logsumexp(self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 def _logsumexp(x: Any, axes: Axes) -> Array | Tensor:
     shape = shape_of(x)
     if not count_of(shape, axes):
-        return reduction.logsumexp(x, axes)
+        return structural.reduce_sum(x, axes) - math.inf
     top = activations.top(x, axes)
     top = ew.where(complex_parts.absolute(top) == math.inf, 0.0, top)
     powers = ew.exp(x - structural.expand_reduced(top, shape, axes))

@@ -8,6 +8,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import copy
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterator
@@ -640,6 +641,8 @@ def stride(self: Tensor, dim: int | None = None) -> Any:
     """Elements from one index to the next, per axis or for one."""
     own = layout_of(self)
     strides = tuple(s // own.itemsize for s in own.strides)
+    if not own.size:  # NumPy has none
+        strides = tuple(math.prod(max(n, 1) for n in own.shape[i + 1 :]) for i in range(own.ndim))
     return strides if dim is None else strides[axis_of(dim, len(strides))]
 
 

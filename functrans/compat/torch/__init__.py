@@ -100,16 +100,20 @@ SUBMODULES = (
 
 FROM_FUNCTIONAL = (
     "adaptive_avg_pool1d", "adaptive_max_pool1d", "alpha_dropout", "avg_pool1d", "batch_norm",
-    "bilinear", "binary_cross_entropy_with_logits", "celu", "celu_", "channel_shuffle", "conv1d",
-    "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-    "cosine_embedding_loss", "cosine_similarity", "ctc_loss", "dropout", "embedding",
-    "embedding_bag", "feature_alpha_dropout", "group_norm", "hardshrink", "hinge_embedding_loss",
-    "instance_norm", "kl_div", "layer_norm", "margin_ranking_loss", "max_pool1d",
-    "max_pool1d_with_indices", "max_pool2d", "max_pool3d", "pairwise_distance", "pdist",
-    "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss", "prelu", "rms_norm", "rrelu", "rrelu_",
-    "selu", "selu_", "threshold", "threshold_", "triplet_margin_loss",
+    "bilinear", "celu", "celu_", "channel_shuffle", "conv1d", "conv2d", "conv3d",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "dropout",
+    "embedding", "embedding_bag", "feature_alpha_dropout", "group_norm", "hardshrink",
+    "instance_norm", "layer_norm", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+    "max_pool3d", "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu",
+    "rms_norm", "rrelu", "rrelu_", "selu", "selu_", "threshold", "threshold_",
 )  # fmt: skip
 """Functions of ``nn.functional`` that torch has here, too."""
+LOSSES = (
+    "binary_cross_entropy_with_logits", "cosine_embedding_loss", "ctc_loss",
+    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "poisson_nll_loss",
+    "triplet_margin_loss",
+)  # fmt: skip
+"""Those whose reduction is a number here."""
 FROM_SPARSE = ("dsmm", "sparse_coo_tensor", "spmm")
 
 __version__ = "2.13.0+functrans"
@@ -131,6 +135,8 @@ def __getattr__(name: str) -> _Any:
         return _import_module(f"{__name__}.{name}")
     if name in FROM_FUNCTIONAL:
         return getattr(_import_module(f"{__name__}.nn.functional"), name)
+    if name in LOSSES:
+        return getattr(_import_module(f"{__name__}.numbered_losses"), name)
     if name in FROM_SPARSE:
         return getattr(_import_module(f"{__name__}.sparse"), name)
     if name in ("_standard_gamma", "_sample_dirichlet"):
@@ -152,6 +158,7 @@ def __dir__() -> list[str]:
             *globals(),
             *SUBMODULES,
             *FROM_FUNCTIONAL,
+            *LOSSES,
             *FROM_SPARSE,
             "autocast",
             "GradScaler",

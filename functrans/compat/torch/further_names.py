@@ -164,6 +164,8 @@ def cumulative_trapezoid(
     whole: Any = y
     axis = axis_of(dim, len(whole.shape))
     n = whole.shape[axis]
+    if not n:
+        return whole.clone()
     mean = (whole.narrow(axis, 1, n - 1) + whole.narrow(axis, 0, n - 1)) / 2
     if x is None:
         return (mean * (1.0 if dx is None else dx)).cumsum(axis)
@@ -334,10 +336,11 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return torch_tensor(np.from_dlpack(ext_tensor))
 
 
-def nuclear_norm(input: Tensor, keepdim: bool = False) -> Tensor:
-    """The sum of the singular values of a matrix."""
-    norm: Any = LINALG["matrix_norm"](input, "nuc")
-    return norm.reshape(1, 1) if keepdim else norm
+def nuclear_norm(input: Tensor, dim: Any = (-2, -1), keepdim: bool = False) -> Tensor:
+    """The sum of the singular values of a matrix, or of matrices along two axes."""
+    if isinstance(dim, bool):
+        dim, keepdim = (-2, -1), dim
+    return LINALG["matrix_norm"](input, "nuc", dim, keepdim)
 
 
 def is_nonzero(input: Tensor) -> bool:

@@ -103,7 +103,7 @@ def scaled_dot_product_attention(
             "is_causal=True"
         )
     query, key, value = _fitted(query, key, value, enable_gqa)
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    factor = 1 / math.sqrt(query.shape[-1] or 1) if scale is None else float(scale)
     factors = None
     if dropout_p:
         ones = Tensor.of(np.ones((*query.shape[:-1], key.shape[-2]), query.dtype))
