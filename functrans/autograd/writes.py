@@ -394,6 +394,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     if fresh.dtype != old.dtype:
         new = to_dtype(new, old.dtype)
     written = node_of(new)  # before the write: it may be a view of the same memory
+    is_counted = False  # of a dual tensor, by the write to its primal
     if written is not None and x._view is not None and x._view.detach is None and modes.grad:
         check_view(x, written)
     if modes.mutation is not None:
@@ -410,15 +411,16 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         keeps_slope = not modes.grad
         with entered(RECORDING) if keeps_slope else nullcontext():
             _write_traced(x, value, keeps_slope)
-        if root_of(x)._dual is not None:
-            _write_through(label, root_of(x))
+        if (dual := root_of(x))._dual is not None:
+            _write_through(label, dual)
+            is_counted = any(twin._stored() is x._stored() for twin in dual._dual)
     else:
         if x._storage is not None:
             x._storage.release()
         keep_result(x, memory)
         _write_memory(x, new._value)
-    storage = x._stored()
-    storage.bump(label, source)
+    if not is_counted:
+        x._stored().bump(label, source)
     how = x._view
     if how is None or how.detach is not None:
         if modes.grad:

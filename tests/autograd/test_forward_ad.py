@@ -470,3 +470,16 @@ def test_an_unpacked_primal_is_recorded_when_its_dual_tensor_is() -> None:
         number.mul_(4)
         assert part.item() == number.item() > 1
     assert w.grad.tolist() == [1, 2]
+
+
+def test_a_write_to_a_dual_is_counted_once() -> None:
+    primal, tangent = torch.ones(2), torch.ones(2)
+    with fw.dual_level():
+        dual = fw.make_dual(primal, tangent)
+        for count, x in enumerate((dual, primal, dual[:1], fw.unpack_dual(dual).primal), 1):
+            x.mul_(2.0)
+            assert primal._version == dual._version == count
+        assert tangent._version == 2  # of the writes to the dual and to its view
+        plain = torch.zeros(2)
+        plain.copy_(dual)
+        assert plain._version == 1
