@@ -209,10 +209,10 @@ entry scipy_names
 explain
 """,
     "autograd": """
-labels listing modes overlaps profiler_events sizes
+labels listing modes profiler_events sizes
 dtypes refusals
 pictures tensors
-hooks jitted.held overrides profiler residuals
+hooks jitted.held overlaps overrides profiler residuals
 saved_values
 nodes
 anomaly kinks recording
@@ -221,9 +221,9 @@ random
 func_batches
 engine
 api composites function_nodes jitted.closing methods.printing writes
-forward_ad func function graph jitted.staged methods.rows programs views
-checkpoint checks legacy methods.arithmetic methods.fourier methods.indexing methods.shaping
-factories methods.blending methods.comparison methods.complex_numbers methods.joining
+function graph jitted.staged methods.rows programs views
+checkpoint forward_ad legacy methods.arithmetic methods.fourier methods.indexing methods.shaping
+checks factories func methods.blending methods.comparison methods.complex_numbers methods.joining
 methods.parts methods.pointwise methods.reductions methods.state
 methods.array_protocol methods.filling methods.gathering methods.legacy_types methods.ordering
 methods.products methods.special methods.storages

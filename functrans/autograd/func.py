@@ -39,6 +39,7 @@ from functrans.autograd.on_values import (
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.refusals import as_torchs
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.views import aliased
 from functrans.core.boundary import boundary
 from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import Tracer
@@ -149,6 +150,7 @@ def grad_and_value(
             kwargs,
             direction="reverse",
             check=functools.partial(_check_scalar, has_aux),
+            place=0,
         )
         return tree.map(conjugated, gradient), value
 
@@ -207,7 +209,8 @@ def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tu
             pulled = pull(given)
         return tree.map(conjugated, on_values.results(pulled))
 
-    return (on_values.results(out), pullback, *on_values.results(tuple(aux)))
+    last = on_values.own_results(tuple(aux), is_last=True)
+    return (on_values.own_results(out), pullback, *last)
 
 
 @boundary
@@ -283,7 +286,8 @@ def jvp(
         )
     on_values.write_back(written)
     on_values.write_back(directions, tree.leaves(tangents))
-    return tuple(on_values.results([out, tangent, *aux]))
+    last = on_values.own_results(tuple(aux), is_last=True)
+    return (tree.map(aliased, on_values.own_results(out)), on_values.results(tangent), *last)
 
 
 def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:
@@ -342,7 +346,7 @@ def linearize(func: Callable[..., Any], *primals: object) -> tuple[Any, Callable
         with as_torchs():
             return on_values.results(push(*tree.map(as_given, tangents)))
 
-    return on_values.results(out), pushforward
+    return on_values.own_results(out), pushforward
 
 
 # Jacobians ---------------------------------------------------------------------------------------
@@ -389,7 +393,7 @@ def jacrev(
             mode="reverse",
             chunk_size=chunk_size,
         )
-    return _jacobian("jacrev", func, numbers, transform, check, "reverse")
+    return _jacobian("jacrev", func, numbers, transform, check, "reverse", has_aux)
 
 
 def _real_results(who: str, call: str, has_aux: bool) -> Callable[[Any], None]:
@@ -423,13 +427,15 @@ def _jacobian(
     transform: Any,
     check: Any,
     direction: str,
+    has_aux: bool,
 ) -> Callable[..., Any]:
     @functools.wraps(func, assigned=("__name__", "__doc__"), updated=())
     def jacobian_of(*args: object, **kwargs: object) -> Any:
         check_argnums(numbers, args)
         chosen = [args[i] for i in (numbers if isinstance(numbers, tuple) else (numbers,))]
         _check_real(who, "inputs", tree.leaves(chosen))
-        return transformed(transform, func, args, kwargs, direction, check)
+        place = 1 if has_aux else None
+        return transformed(transform, func, args, kwargs, direction, check, place)
 
     return jacobian_of
 
@@ -493,7 +499,7 @@ def jacfwd(
         with entered({"batches": (*modes.batches, BatchLevel(randomness))}):
             return func(*args, **kwargs)
 
-    return _jacobian("jacfwd", drawing, numbers, transform, check, "forward")
+    return _jacobian("jacfwd", drawing, numbers, transform, check, "forward", has_aux)
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

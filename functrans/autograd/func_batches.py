@@ -15,11 +15,18 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.autograd.modes import entered, modes
-from functrans.autograd.on_values import OnValues, check_chunk, check_randomness, transformed
+from functrans.autograd.on_values import (
+    OnValues,
+    Shared,
+    check_chunk,
+    check_randomness,
+    transformed,
+)
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 from functrans.core.arguments import name_of
 from functrans.core.boundary import cause
+from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.state import open_traces
 from functrans.errors import ShapeError, TreeMismatchError
@@ -105,7 +112,7 @@ def vmap(
                 raise ValueError(f"{text} None: {error}") from cause(error)
             raise
         is_whole = chunk_size is None or chunk_size >= size
-        return results.whole(_with_written(found, results.dims, called[-1], dims, is_whole))
+        return results.whole(_with_shared(found, results.dims, called[-1], dims, size, is_whole))
 
     def by_chunks(name: str, size: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Call the function anew for each chunk, which draws on its own."""
@@ -189,18 +196,63 @@ def _out_dims(name: str, out_dims: Any, result: object) -> list[Any]:
     return _leaf_dims(name, "out_dims", out_dims, [spec], [result])
 
 
-def _with_written(
-    found: list[Any], ends: Sequence[Any], function: OnValues, dims: Sequence[Any], is_whole: bool
+def _with_shared(
+    found: list[Any],
+    ends: Sequence[Any],
+    function: OnValues,
+    dims: Sequence[Any],
+    size: int,
+    is_whole: bool,
 ) -> list[Any]:
-    """Results, of which those that are arguments are the caller's tensors, or joined of parts."""
-    for k, i in function.returned.items():
-        original: Any = function.originals[i]
-        n = len(original.shape)
-        start, end = dims[i] % n, ends[k] % n
-        found[k] = original if start == end else original.movedim(start, end)
-        if not is_whole:
-            found[k] = found[k].clone()
+    """Results, of which those that share memory with the caller's tensors still do.
+
+    Args:
+      found: the results.
+      ends: where their batch axis is.
+      function: the function, which ran.
+      dims: per argument the axis that was mapped over.
+      size: the number of examples.
+      is_whole: whether they were computed at once; else results are joined of parts.
+    """
+    for k, shared in function.shared.items() if is_whole else ():
+        end = ends[k]
+        if shared.place is None or dims[shared.place] is None:
+            one = shared.tensor()
+            if end is not None:
+                at = end % (len(one.shape) + 1)
+                one = one.unsqueeze(at).expand(*one.shape[:at], size, *one.shape[at:])
+            found[k] = one
+        elif shared.how is None:
+            original: Any = shared.of
+            n = len(original.shape)
+            start, end = dims[shared.place] % n, end % n
+            found[k] = original if start == end else original.movedim(start, end)
+        elif end is not None and size:
+            found[k] = _mapped_view(found[k], shared, dims[shared.place], end)
     return found
+
+
+def _mapped_view(found: object, shared: Shared, start: int, end: int) -> object:
+    """The same view of each example as one of the whole, if NumPy can share."""
+    assert shared.how is not None
+    steps = shared.how.steps
+
+    def one(x: Any) -> Any:
+        return functools.reduce(lambda v, step: step(v), steps, x)
+
+    def memory(whole: np.ndarray) -> np.ndarray:
+        part = one(np.moveaxis(whole, start, 0)[0, ...])
+        shape, strides = (whole.shape[start], *part.shape), (whole.strides[start], *part.strides)
+        return np.moveaxis(np.lib.stride_tricks.as_strided(part, shape, strides), 0, end)
+
+    own: object = shared.of._memory()
+    if not isinstance(own, np.ndarray) or not np.may_share_memory(
+        one(np.moveaxis(own, start, 0)[0, ...]), own
+    ):
+        return found
+    whole, label = vectorize.vmap(one, start, end), shared.how.creator
+    result: object = deferred.tensor_view(label, shared.of, whole, memory)
+    return result
 
 
 def _leaf_dims(

@@ -65,7 +65,7 @@ class Modes(threading.local):
     batches: tuple[Any, ...] = ()
     session: Any = None
     level = 0
-    derivative: tuple[int, tuple[Any, ...]] = (0, ())
+    derivative: tuple[int, tuple[object, ...]] = (0, ())
     is_inside = False
     is_watched = False
     is_special = False

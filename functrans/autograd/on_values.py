@@ -17,7 +17,7 @@ import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,9 +35,11 @@ from functrans.autograd.recording import (
     node_of,
 )
 from functrans.autograd.refusals import as_torchs
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.residuals import root_of
+from functrans.autograd.tensors import Tensor, View
 from functrans.core.arguments import name_of
 from functrans.core.avals import is_differentiable_dtype
+from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, tracing
 from functrans.core.state import open_traces
 from functrans.core.values import Array
@@ -116,6 +118,29 @@ _MODES = tuple(RECORDING)
 _levels = itertools.count(1)
 
 
+class Shared(NamedTuple):
+    """What a result of a function shares the memory of.
+
+    Attributes:
+      of: the tensor, an argument of the caller's or one from outside of the function.
+      place: the position of the argument.
+      how: how it is a view, if it is one.
+    """
+
+    of: Tensor
+    place: int | None
+    how: View | None = None
+
+    def tensor(self) -> Tensor:
+        """The result as a tensor of the caller."""
+        if self.how is None:
+            return self.of
+        result, label = self.of, self.how.creator
+        for step in self.how.steps:
+            result = deferred.tensor_view(label, result, step, step)
+        return result
+
+
 class OnValues:
     """A function of tensors as a function of the values that a transform hands it.
 
@@ -128,8 +153,8 @@ class OnValues:
       originals: leaves of the arguments of the caller.
       kinds: per leaf of the arguments whether it is a tensor.
       written: positions of the leaves that the last call wrote to.
-      returned: by position in the result of the last call the position of the argument that is this
-        result.
+      shared: by position in the result of the last call what this is a view of.
+      n_results: how many results there were.
       takes_writes: whether what was written is returned, too: ``(result, values)``.
       requires: whether its tensors require gradients, so that it may use ``autograd.grad``; it is
         for reverse mode.
@@ -153,7 +178,8 @@ class OnValues:
         self.originals = tree.leaves((tuple(args), dict(kwargs)))
         self.kinds = [isinstance(leaf, Tensor) for leaf in self.originals]
         self.written: list[int] = []
-        self.returned: dict[int, int] = {}
+        self.shared: dict[int, Shared] = {}
+        self.n_results = 0
         self.takes_writes = False
         self.direction = direction
         self.requires = direction == "reverse"
@@ -169,7 +195,9 @@ class OnValues:
         trace = ImperativeTrace(f"{self.__name__} on tensors", is_plain=False)
         trace.stops = True
         trace.is_reverse = self.requires
-        own = dict(RECORDING) if self.requires else {**self.outside, **self.further}
+        own: dict[str, object] = {**self.outside, **self.further}
+        if self.requires:
+            own = dict(RECORDING)
         if own != self.outside:
             trace.outer = self.outside
         if self.requires:
@@ -201,16 +229,7 @@ class OnValues:
                 self.check(result)
             self._note_writes(trace, tensors)
             self._check_shared([i for i, x in kept.items() if x._stored().version != versions[i]])
-            places = {
-                id(x): i
-                for i, x in enumerate(tensors)
-                if isinstance(x, Tensor) and x._trace is trace and x is not self.originals[i]
-            }
-            self.returned = {
-                k: places[id(x)]
-                for k, x in enumerate(tree.leaves(result) if places else ())
-                if id(x) in places
-            }
+            self._note_shared(trace, tensors, tree.leaves(result))
             self._note_origin(result)
             value_in = functools.partial(_value_in, trace)
             values = tree.map(value_in, result)
@@ -220,7 +239,7 @@ class OnValues:
                 else values
             )
 
-    def _is_kept(self, leaf: Any, i: int) -> bool:
+    def _is_kept(self, leaf: object, i: int) -> bool:
         """Whether a leaf is a tensor that the transform leaves as it is."""
         return self.kinds[i] and (isinstance(leaf, Tensor) or not isinstance(leaf, Tracer))
 
@@ -235,6 +254,27 @@ class OnValues:
             tensor._node = LeafNode(tensor._weak(), tensor._value.shape, tensor._value.dtype)
         return tensor
 
+    def _note_shared(
+        self, trace: ImperativeTrace, tensors: Sequence[object], results: Sequence[object]
+    ) -> None:
+        """Note which results share the memory of arguments, or are tensors from outside."""
+        places = {id(x): i for i, x in enumerate(tensors) if x is not self.originals[i]}
+        self.n_results = len(results)
+        for k, x in enumerate(results):
+            if not isinstance(x, Tensor):
+                continue
+            if x._trace is not trace:
+                self.shared[k] = Shared(x, None)
+                continue
+            how = x._view
+            place = places.get(id(root_of(x)))
+            if (
+                place is not None
+                and self.kinds[place]
+                and not (how and (how.detach or how.is_copied))
+            ):
+                self.shared[k] = Shared(self.originals[place], place, how)
+
     def _note_origin(self, result: object) -> None:
         if namespaces.has_torch and not self.follows:
             self.follows = any(isinstance(x, Tensor) and x._follows for x in tree.leaves(result))
@@ -242,6 +282,21 @@ class OnValues:
     def results(self, values: object) -> Any:
         """What the transform gave as tensors."""
         return tree.map(self._result if self.follows else returned, values)
+
+    def own_results(self, values: object, is_last: bool = False) -> Any:
+        """Results of the function as tensors; those that share memory with others still do.
+
+        Args:
+          values: its first results, or its last ones.
+          is_last: whether they are these.
+        """
+        leaves, treedef = tree.flatten(self.results(values))
+        start = self.n_results - len(leaves) if is_last else 0
+        for k, x in enumerate(leaves):
+            shared = self.shared.get(start + k)
+            if shared is not None and isinstance(x, Tensor):
+                leaves[k] = shared.tensor()
+        return tree.unflatten(treedef, leaves)
 
     def _result(self, x: Array | Tensor) -> Any:
         result = returned(x)
@@ -297,6 +352,7 @@ def transformed(
     kwargs: Mapping[str, Any],
     direction: str = "",
     check: Callable[[Any], None] | None = None,
+    place: int | None = None,
 ) -> Any:
     """Call the transform of a function of tensors.
 
@@ -307,6 +363,8 @@ def transformed(
       kwargs: its keyword arguments.
       direction: ``"forward"`` or ``"reverse"`` for derivatives.
       check: called with the result of the function.
+      place: where the transform gives results of the function as they are, with its first one if
+        this is 0, else with its last one.
     """
     on_values = OnValues(fun, args, kwargs, direction, check)
     given_args, given_kwargs = tree.map(as_given, (tuple(args), dict(kwargs)))
@@ -317,7 +375,12 @@ def transformed(
     if on_values.takes_writes:
         values, written = values
         on_values.write_back(written)
-    return on_values.results(values)
+    if place is None:
+        return on_values.results(values)
+    parts = list(values)
+    own = on_values.own_results(parts.pop(place), is_last=place != 0)
+    others = list(on_values.results(parts))
+    return (*others[:place], own, *others[place:])
 
 
 def argument_numbers(argnums: object) -> Any:

@@ -8,12 +8,12 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from functrans.autograd.tensors import Tensor
 
-def share_memory(x: Any, y: Any) -> bool:
+
+def share_memory(x: Tensor, y: Tensor) -> bool:
     """Whether tensors have elements in common; of traced ones only whether they are the same."""
     if x is y:
         return True

@@ -103,6 +103,13 @@ def detached(x: Tensor, detach: Callable[[Any, Any], Any] = with_only) -> Tensor
     return result
 
 
+def aliased(x: object) -> object:
+    """A view of all of a tensor; other things are themselves."""
+    return (
+        x if not isinstance(x, Tensor) else view("View", x, lambda v: v, lambda memory: memory[...])
+    )
+
+
 def views(
     label: str,
     x: Tensor,

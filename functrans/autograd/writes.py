@@ -286,13 +286,13 @@ def check_captured(root: Tensor) -> None:
 
     A tensor of the caller that is written to at the end of the transform may not be read before.
     """
-    trace = root._trace
+    trace: Any = root._trace
     original = trace.arguments.pop(id(root), None) if trace.level else None
     if original is not None and node_of(original) is None:  # else its value reads it, too
         watch = functools.partial(_check_reads, trace.label, root_of(original))
         modes.update(observers=(*modes.observers, watch))
     level, given = modes.derivative
-    if root._level < level and not any(root_of(x) is root for x in given):
+    if root._level < level and not any(isinstance(x, Tensor) and root_of(x) is root for x in given):
         raise RuntimeError(
             "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to "
             "call in-place operation that would mutate a captured Tensor: one made outside of the "
@@ -303,7 +303,9 @@ def check_captured(root: Tensor) -> None:
         )
 
 
-def _check_reads(label: str, original: Tensor, name: str, operands: Sequence[Any]) -> Any:
+def _check_reads(
+    label: str, original: Tensor, name: str, operands: Sequence[object]
+) -> Callable[[], None]:
     """Refuse to read a tensor that is going to be written to."""
     if any(isinstance(x, Tensor) and root_of(x) is original for x in operands):
         raise RuntimeError(

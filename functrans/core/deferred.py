@@ -28,6 +28,7 @@ _PLACES = {
     "special_functions": ("functrans.scipy", "special"),
     "special_ufuncs": ("functrans.scipy.special_ufuncs", "TABLE"),
     "staged_remedy": ("functrans.conversion", "staged_remedy"),
+    "tensor_view": ("functrans.autograd.views", "view"),
     "traced_note": ("functrans.conversion", "traced_note"),
     "tracer_methods": ("functrans.numpy.protocols", "tracer_methods"),
 }

@@ -148,3 +148,46 @@ def test_hooks_see_tensors_of_their_namespace() -> None:
         y = torch.sigmoid(torch.ones(2, requires_grad=True))
         torch.hypot(y.prod(), y)
     assert set(seen) == {"torch.float32"}
+
+
+SHARED: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
+    "vjp": (lambda x, c: func.vjp(lambda a: a, x)[0], [10, 20]),
+    "vjp of a view": (lambda x, c: func.vjp(lambda a: a[1:], x)[0], [20]),
+    "vjp of what is captured": (lambda x, c: func.vjp(lambda a: c, x)[0], [50, 60]),
+    "jvp": (lambda x, c: func.jvp(lambda a: a, (x,), (x,))[0], [10, 20]),
+    "jvp of a view": (lambda x, c: func.jvp(lambda a: a.view(2, 1)[1], (x,), (x,))[0], [20]),
+    "jvp of what is captured": (lambda x, c: func.jvp(lambda a: c, (x,), (x,))[0], [50, 60]),
+    "linearize": (lambda x, c: func.linearize(lambda a: a, x)[0], [10, 20]),
+    "grad": (lambda x, c: func.grad(lambda a: (a.sum(), a), has_aux=True)(x)[1], [10, 20]),
+    "jacrev": (lambda x, c: func.jacrev(lambda a: (a, c), has_aux=True)(x)[1], [50, 60]),
+    "jacfwd": (lambda x, c: func.jacfwd(lambda a: (a, a[:1]), has_aux=True)(x)[1], [10]),
+    "vmap": (lambda x, c: func.vmap(lambda a: a)(x), [10, 20]),
+    "vmap of a view": (lambda x, c: func.vmap(lambda a: a.view(1, 1))(x), [[[10]], [[20]]]),
+    "vmap over the last": (
+        lambda x, c: func.vmap(lambda a: a[1:], in_dims=1, out_dims=1)(c.view(1, 2).expand(2, 2)),
+        [[50, 60]],
+    ),
+    "vmap of what is captured": (lambda x, c: func.vmap(lambda a: c[1:])(x), [[60], [60]]),
+    "vmap of what is not mapped": (
+        lambda x, c: func.vmap(lambda a, b: b, in_dims=(0, None), out_dims=1)(x, c),
+        [[50, 50], [60, 60]],
+    ),
+}
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+@pytest.mark.parametrize("name", SHARED)
+def test_results_share_memory_where_torchs_do(name: str, is_recorded: bool) -> None:
+    x, c = torch.tensor([1.0, 2.0]), torch.tensor([5.0, 6.0])
+    x.requires_grad_(is_recorded)
+    c.requires_grad_(is_recorded)
+    of, expected = SHARED[name]
+    result = of(x, c)
+    with torch.no_grad():
+        x.mul_(10)
+        c.mul_(10)
+    assert result.detach().tolist() == expected
+    if is_recorded:
+        result.sum().backward()
+        seen = [g for g in (x.grad, c.grad) if g is not None]
+        assert sum(g.sum().item() for g in seen) == np.size(expected)

@@ -45,7 +45,6 @@ WRITES = (
     "{x} += {y}", "{x} *= {y}", "{x} -= 0.5", "{x} **= 2", "{x}.masked_fill_({y} > 0, 0.3)",
     "{x}.pow_(2)", "{x}.sqrt_()", "{x}.abs_()", "{x}.relu_()", "{x}.reciprocal_()",
     "{x}.index_add_(0, torch.tensor([0, 0]), {y}[:2])",
-    "{x}.index_fill_(-1, torch.tensor([1]), 0.6)",
     "{x}.scatter_(-1, torch.zeros(1, 1, dtype=torch.int64), {y})", "{x}.t_()", "{x}.unsqueeze_(0)",
     "{x}.squeeze_()", "{x}.data.mul_(0.5)", "{x}.detach().add_(0.1)", "{x}.detach_()",
     "{x}.cumsum_(0)", "torch.add({y}, {z}, out={x})", "{x}.swapaxes_(0, -1)", "{x}.mul_(1j)",
@@ -82,11 +81,6 @@ FUNCTIONS = """
 def pulled(pair):
     out, pull = pair
     return pull(torch.ones_like(out))
-
-
-def pushed(pair, tangents):
-    out, push = pair
-    return [out, push(*tangents)]
 
 
 class Cube(torch.autograd.Function):
@@ -452,7 +446,6 @@ class Writer:
             "torch.no_grad()", "torch.no_grad()", "torch.enable_grad()",
             "torch.set_grad_enabled(False)", "torch.inference_mode()",
             "torch.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t * 1)",
-            "torch.autograd.graph.save_on_cpu()",
             "torch.autograd.graph.allow_mutation_on_saved_tensors()",
             "torch.autograd.graph.disable_saved_tensors_hooks('not here')",
             "torch.autograd.detect_anomaly()",
@@ -535,8 +528,7 @@ class Writer:
             "jacfwd": (0.08, f"torch.func.jacfwd({name}{argnums}){one}"),
             "hessian": (0.05, f"torch.func.hessian({name}{argnums}){one}"),
             "jvp": (0.08, f"torch.func.jvp({name}, {one}, {weights})"),
-            "vjp": (0.07, f"pulled(torch.func.vjp({name}, {x}, {y}))"),
-            "linearize": (0.04, f"pushed(torch.func.linearize({name}, {x}, {y}), {weights})"),
+            "vjp": (0.11, f"pulled(torch.func.vjp({name}, {x}, {y}))"),
         }
         call = calls[str(self.rng.choice(list(calls), p=[share for share, _ in calls.values()]))][1]
         self.names.append(f"first({result})")

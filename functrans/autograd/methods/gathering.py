@@ -232,6 +232,10 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     n = input.shape[axis] if input.shape else 1
     if not _all_in(at, 0, n):
         raise IndexError("index out of range in self")
+    if not input.shape and at.size != 1:
+        raise RuntimeError(
+            f"index_select(): Index to scalar can have only 1 value, got {at.size} value(s)"
+        )
 
     def of(x: Any) -> Any:
         if not shape_of(x):

@@ -47,14 +47,14 @@ class PackedSequence(_Fields):
         cls,
         data: Tensor,
         batch_sizes: Tensor,
-        sorted_indices: Any = None,
-        unsorted_indices: Any = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
+    def to(self, *args: object, **kwargs: object) -> PackedSequence:
         """The data converted as by ``Tensor.to``."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else self._replace(data=data)
@@ -90,7 +90,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def pad_sequence(
-    sequences: Iterable[Any],
+    sequences: Iterable[Tensor],
     batch_first: bool = False,
     padding_value: float = 0.0,
     padding_side: str = "right",
@@ -247,7 +247,7 @@ def pad_packed_sequence(
     return (x.transpose(0, 1) if batch_first else x), lengths
 
 
-def pack_sequence(sequences: Iterable[Any], enforce_sorted: bool = True) -> PackedSequence:
+def pack_sequence(sequences: Iterable[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Sequences of different lengths, packed.
 
     Example:

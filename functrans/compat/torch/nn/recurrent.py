@@ -66,7 +66,7 @@ def _sum_of(a: Array, b: Array) -> Array:
 
 
 def _over_time(
-    step: Callable[..., Any], start: Any, given: Array, mask: Any, reverse: bool
+    step: Callable[..., Any], start: Any, given: Array, mask: object, reverse: bool
 ) -> tuple[Any, Any]:
     """A ``scan``; where a mask does not hold, the state stays what it is."""
     if mask is None:
@@ -94,7 +94,7 @@ def _lstm_layer(x: Array, h: Array, c: Array, *weights: Any, reverse: bool) -> t
 
 
 def _scanned(
-    step: Callable[[Array, Array], Array], given: Array, h: Array, mask: Any, reverse: bool
+    step: Callable[[Array, Array], Array], given: Array, h: Array, mask: object, reverse: bool
 ) -> tuple[Any, Any]:
     """All states and the last one of a layer whose state is its output."""
 
