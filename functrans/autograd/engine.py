@@ -159,9 +159,9 @@ class Pass:
         """A cotangent as a tensor, of a shape and the batch axis before it."""
         lead = () if self.size is None else (self.size,)
         value = materialize(ct, (*lead, *shape))
-        if isinstance(value, Tensor):
-            return value
-        result: Tensor = self.trace.tensor(value if self.records else self.trace.unrecorded(value))
+        result: Tensor = value
+        if not isinstance(value, Tensor):
+            result = self.trace.tensor(value if self.records else self.trace.unrecorded(value))
         if self.follows:
             result._follows = True
         return result

@@ -72,7 +72,7 @@ def vmap(
         name = name_of(func)
         _check_dims(name, in_dims, out_dims, args)
         size = _check_mapped(name, in_dims, args)
-        if chunk_size is not None and chunk_size < size and randomness == "different":
+        if chunk_size is not None and chunk_size < size:
             return by_chunks(name, size, args, kwargs)
 
         results = _Results(name, out_dims)
@@ -102,7 +102,7 @@ def vmap(
 
             run.__name__ = name
             axes_of_all = (*axes, None if lanes is None else 0)
-            return vectorize.vmap(run, axes_of_all, (results.dims, moved), chunk_size=chunk_size)
+            return vectorize.vmap(run, axes_of_all, (results.dims, moved))
 
         try:
             found = transformed(batched, one, given, {})
@@ -111,11 +111,10 @@ def vmap(
                 text = f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is"
                 raise ValueError(f"{text} None: {error}") from cause(error)
             raise
-        is_whole = chunk_size is None or chunk_size >= size
-        return results.whole(_with_shared(found, results.dims, called[-1], dims, size, is_whole))
+        return results.whole(_with_shared(found, results.dims, called[-1], dims, size))
 
     def by_chunks(name: str, size: int, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """Call the function anew for each chunk, which draws on its own."""
+        """Call the function anew for each chunk, which draws and writes on its own."""
         assert chunk_size is not None
         whole = vmap(func, in_dims, out_dims, randomness)
         leaves, treedef = tree.flatten(tuple(args))
@@ -202,7 +201,6 @@ def _with_shared(
     function: OnValues,
     dims: Sequence[Any],
     size: int,
-    is_whole: bool,
 ) -> list[Any]:
     """Results, of which those that share memory with the caller's tensors still do.
 
@@ -212,9 +210,8 @@ def _with_shared(
       function: the function, which ran.
       dims: per argument the axis that was mapped over.
       size: the number of examples.
-      is_whole: whether they were computed at once; else results are joined of parts.
     """
-    for k, shared in function.shared.items() if is_whole else ():
+    for k, shared in function.shared.items():
         end = ends[k]
         if shared.place is None or dims[shared.place] is None:
             one = shared.tensor()

@@ -191,3 +191,41 @@ def test_results_share_memory_where_torchs_do(name: str, is_recorded: bool) -> N
         result.sum().backward()
         seen = [g for g in (x.grad, c.grad) if g is not None]
         assert sum(g.sum().item() for g in seen) == np.size(expected)
+
+
+def test_what_is_detached_in_place_is_a_constant() -> None:
+    def f(x: Any) -> Any:
+        y = x * x
+        y.detach_()
+        return (x * y).sum()
+
+    x = x_of()
+    for found in (func.grad(f)(x), func.jacfwd(f)(x), func.jvp(f, (x,), (torch.ones(3),))[1]):
+        assert found.tolist() in ([1, 4, 9], 14)
+    outside = x * 1
+    with pytest.raises(RuntimeError, match="would mutate a captured Tensor"):
+        func.grad(lambda v: (v * outside.detach_()).sum())(x)
+
+
+def test_chunks_call_the_function_anew() -> None:
+    calls = []
+
+    def f(x: Any) -> Any:
+        calls.append(tuple(x.shape))
+        x.mul_(2)
+        return x.sum(), None
+
+    x = torch.arange(10.0).reshape(5, 2)
+    found, nothing = func.vmap(f, chunk_size=2, out_dims=(0, None))(x)
+    assert (len(calls), nothing) == (3, None)
+    assert found.tolist() == [2, 10, 18, 26, 34]
+    assert x.tolist()[4] == [16, 18]
+    assert torch.equal(func.vmap(lambda v: v, 1, -1, chunk_size=1)(x), x)
+
+
+def test_hooks_see_gradients_of_their_namespace() -> None:
+    seen: list[str] = []
+    x = torch.ones(2, requires_grad=True)
+    x.register_hook(lambda g: seen.append(str(g.dtype)))
+    torch.autograd.grad(x.norm(), x, create_graph=True)
+    assert seen == ["torch.float32"]

@@ -202,9 +202,20 @@ def compared(program: list[str], ours: Any, theirs: Any) -> Difference | None:
             if name in right and not _same(value, right[name]):
                 words = f"{name}: {value} / {right[name]}"
                 if _numbers_differ(value, right[name]):
-                    return Difference("wrong", number, text, words)
+                    kind = "overlap" if _overlaps(theirs, there.names.get(name)) else "wrong"
+                    return Difference(kind, number, text, words)
                 odd = odd or Difference("state", number, text, words)
     return odd
+
+
+def _overlaps(torch: Any, value: Any) -> bool:
+    """Whether elements of PyTorch's tensors share memory, so that a write to one is to several."""
+    if isinstance(value, (list, tuple)):
+        return any(_overlaps(torch, item) for item in value)
+    if not isinstance(value, torch.Tensor):
+        return False
+    pairs = zip(value.shape, value.stride(), strict=True)
+    return any(step == 0 and n > 1 for n, step in pairs)
 
 
 def _numbers_differ(ours: Any, theirs: Any) -> bool:

@@ -74,8 +74,8 @@ CALLED = (
     "Split.apply({x}, 2.0)", "Passed.apply({x})", "Viewed.apply({x})", "Marked.apply({x})[1]",
 )  # fmt: skip
 DIMS = (
-    "", "", ", in_dims=(0, None)", ", in_dims=(None, 0)", ", in_dims=(-1, 0)", ", out_dims=-1",
-    ", chunk_size=1", ", in_dims=(1, None), out_dims=-1",
+    "", "", ", in_dims=(0, None)", ", in_dims=(None, 0)", ", in_dims=(-1, 0)", ", chunk_size=1",
+    ", in_dims=(1, None)", ", in_dims=1, out_dims=1",
 )  # fmt: skip
 FUNCTIONS = """
 def pulled(pair):

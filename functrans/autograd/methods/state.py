@@ -27,10 +27,12 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import is_grad_enabled, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like, shown
 from functrans.autograd.promotion import to_dtype, torch_kind
-from functrans.autograd.recording import enter_session, node_of, with_own_only
+from functrans.autograd.recording import enter_session, node_of, with_only, with_own_only
 from functrans.autograd.refusals import asked
+from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.autograd.views import detached
+from functrans.autograd.writes import check_captured
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.boundary import noted, shorten, warn
@@ -242,6 +244,10 @@ def detach_(self: Tensor) -> Tensor:
     """
     if self._view is not None and not self._inference:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+    if modes.level:
+        check_captured(root_of(self))
+    if isinstance(self._value, Tracer):
+        self._value = with_only(self._value, None)
     self._node = None
     return self
 
