@@ -265,7 +265,7 @@ class GraphNode(Hooked, Node):
     def keep_result(self, storage: Storage, memory: np.ndarray) -> None:
         """Keep what is saved of a result, whose memory is about to be written to."""
         own = [guard for guard in self.guards if guard.storage is storage]
-        if any(guard.version != storage.version for guard in own):
+        if self.is_freed or any(guard.version != storage.version for guard in own):
             return  # it is lost already
         copies: dict[int, Any] = {}
 

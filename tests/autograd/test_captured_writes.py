@@ -229,3 +229,26 @@ def test_hooks_see_gradients_of_their_namespace() -> None:
     x.register_hook(lambda g: seen.append(str(g.dtype)))
     torch.autograd.grad(x.norm(), x, create_graph=True)
     assert seen == ["torch.float32"]
+
+
+QUOTIENTS: dict[str, Callable[[Any], Any]] = {
+    "data": lambda y: y.data.mul_(0.5),
+    "part": lambda y: y[:1].data.mul_(0.5),
+    "detach": lambda y: y.detach().mul_(0.5),
+    "numpy": lambda y: np.multiply(y.detach().numpy(), 0.5, out=y.detach().numpy()),
+    "no_grad": torch.no_grad()(lambda y: y.mul_(0.5)),
+}
+
+
+@pytest.mark.parametrize("write", QUOTIENTS)
+def test_what_torch_does_not_save_is_kept(write: str) -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x / (x + 3)
+    QUOTIENTS[write](y)
+    y.backward(torch.ones(2))
+    np.testing.assert_allclose(x.grad.numpy(), 3 / np.array([4.0, 5.0]) ** 2, rtol=1e-6)
+    QUOTIENTS[write](y)  # also of a graph that is gone
+    layer = torch.nn.functional.layer_norm(torch.arange(3.0).requires_grad_(), (3,))
+    layer.sum().backward()
+    QUOTIENTS[write](layer)
+    assert layer.detach().tolist()[1] == 0
