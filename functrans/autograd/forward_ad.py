@@ -174,7 +174,7 @@ class _DualTrace(ImperativeTrace):
             if tensor is None or tensor._trace is not self:
                 continue
             how = tensor._view
-            if how is not None and how.steps and how.detach is None and not how.is_copied:
+            if how is not None and (how.steps or how.detach is not None) and not how.is_copied:
                 node_of(tensor)
                 views.append(tensor)
             tensor.__dict__.pop("_dual", None)
@@ -212,6 +212,9 @@ def _share(view: Tensor) -> None:
     view._storage = base._stored()
     if not isinstance(base._value, Tracer) and base._trace is PERMANENT:
         view._value = reduce(lambda x, step: step(x), how.steps, base._memory())
+        if how.detach is not None:
+            view._node = view._view = None
+            return
     view._storage.note_view(view)
     how.note_version(-1)  # its node is that of its base
 

@@ -284,6 +284,7 @@ def jvp(
         (out, written), (tangent, directions), *aux = forward.jvp(  # type: ignore[call-overload]  # as above
             with_writes, given, directions, has_aux
         )
+    on_values.check_apart(tree.leaves(tangents))
     on_values.write_back(written)
     on_values.write_back(directions, tree.leaves(tangents))
     last = on_values.own_results(tuple(aux), is_last=True)

@@ -22,6 +22,7 @@ from functrans.autograd.function_nodes import BackwardCFunction as BackwardCFunc
 from functrans.autograd.function_nodes import FunctionCtx as FunctionCtx
 from functrans.autograd.function_nodes import FunctionNode, checked_gradients, result_node
 from functrans.autograd.function_nodes import SavedTensor as SavedTensor
+from functrans.autograd.hooks import move_retain
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import (
@@ -495,6 +496,8 @@ class _Results:
         """Put a tensor that was written to behind the node."""
         how = out._view
         if how is None or how.detach is not None:
+            if out._retains:
+                move_retain(out, out._node, own)
             out._node = own
             note_own(out)
             return

@@ -215,7 +215,7 @@ class _Retained:
             with changing:
                 have = owner._grad
                 is_new = have is None or not have._trace.is_open  # of a batch that is over
-                owner._grad = gradient if is_new else have + gradient
+                owner._grad = gradient.clone() if is_new else have + gradient
 
 
 def retain(node: Any, tensor: Tensor) -> None:

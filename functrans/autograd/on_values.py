@@ -212,12 +212,11 @@ class OnValues:
         versions = {i: x._stored().version for i, x in kept.items()}
         with tracing(trace, tracers), entered(own), unwatched():
             tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]
-            if self.takes_writes:
-                trace.arguments = {
-                    id(x): self.originals[i]
-                    for i, x in enumerate(tensors)
-                    if self.kinds[i] and x._trace is trace
-                }
+            trace.arguments = {
+                id(x): self.originals[i] if self.takes_writes else None
+                for i, x in enumerate(tensors)
+                if self.kinds[i] and x._trace is trace
+            }
             own_args, own_kwargs = tree.unflatten(treedef, tensors)
             since = registered.newest
             result = self.fun(*own_args, **own_kwargs)
@@ -332,6 +331,15 @@ class OnValues:
                     f"{self.__name__} modifies an argument inplace whose memory another argument "
                     "shares, which would not change with it. Give a copy for one of them "
                     "(x.clone())"
+                )
+
+    def check_apart(self, directions: Sequence[Any]) -> None:
+        """Refuse writes to arguments that share memory with their directions."""
+        for i in self.written:
+            if share_memory(self.originals[i], directions[i]):
+                raise RuntimeError(
+                    f"{self.__name__} modifies an argument inplace that shares memory with its "
+                    "tangent. Give a copy for one of them (x.clone())"
                 )
 
     def write_back(self, values: Sequence[Any], originals: Sequence[Any] | None = None) -> None:

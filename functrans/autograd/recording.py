@@ -58,8 +58,8 @@ class ImperativeTrace(Trace):
       is_reverse: whether its values are recorded for reverse mode alone.
       outer: the modes in which its values are computed, if these are not those of its tensors.
       level: the number of the transform of ``torch.func`` that it belongs to, or 0.
-      arguments: of a transform that writes to the caller's tensors in the end, these by the
-        identities of the tensors that stand for them.
+      arguments: of a transform the caller's tensors, by the identities of those that stand for
+        them; ``None`` once they are to be written to in the end.
     """
 
     __slots__ = ("arguments", "is_plain", "is_reverse", "is_root", "level", "outer", "stops")
@@ -73,7 +73,7 @@ class ImperativeTrace(Trace):
         self.stops = self.is_reverse = False
         self.outer: Mapping[str, bool] | None = None
         self.level = 0
-        self.arguments: dict[int, Tensor] = {}
+        self.arguments: dict[int, Tensor | None] = {}
 
     def takes(self, tensor: Tensor) -> bool:
         """Whether a tensor of an outer trace, which is no view, may be given values of this one."""

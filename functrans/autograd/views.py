@@ -56,7 +56,7 @@ def view(
     result = _recorded_view(labelled, x) if is_recorded else Tensor.of(value)
     result._follows = x._follows
     result._value = value
-    if not is_copied and not np.may_share_memory(value, own):
+    if not is_copied and value.size and not np.may_share_memory(value, own):
         return result
     follow(result, x, both, label, is_copied=is_copied)
     return result
@@ -103,7 +103,7 @@ def detached(x: Tensor, detach: Callable[[Any, Any], Any] = with_only) -> Tensor
     return result
 
 
-def aliased(x: object) -> object:
+def aliased(x: Any) -> Any:
     """A view of all of a tensor; other things are themselves."""
     return (
         x if not isinstance(x, Tensor) else view("View", x, lambda v: v, lambda memory: memory[...])

@@ -287,8 +287,9 @@ def check_captured(root: Tensor) -> None:
     A tensor of the caller that is written to at the end of the transform may not be read before.
     """
     trace: Any = root._trace
-    original = trace.arguments.pop(id(root), None) if trace.level else None
+    original = trace.arguments.get(id(root)) if trace.level else None
     if original is not None and node_of(original) is None:  # else its value reads it, too
+        trace.arguments[id(root)] = None
         watch = functools.partial(_check_reads, trace.label, root_of(original))
         modes.update(observers=(*modes.observers, watch))
     level, given = modes.derivative

@@ -252,3 +252,77 @@ def test_what_torch_does_not_save_is_kept(write: str) -> None:
     layer.sum().backward()
     QUOTIENTS[write](layer)
     assert layer.detach().tolist()[1] == 0
+
+
+def test_arguments_keep_their_shapes() -> None:
+    for transform in DERIVATIVES:
+        with pytest.raises(RuntimeError, match=r"shape of an argument in place|leaf Variable"):
+            DERIVATIVES[transform](lambda x: x.unsqueeze_(0).sum(), x_of())
+    with pytest.raises(RuntimeError, match="changes the shape of an argument in place"):
+        func.vmap(lambda x: x.t_())(torch.ones(2, 3, 3))
+
+
+def test_tangents_that_share_memory_are_not_written_to() -> None:
+    x = x_of()
+    with pytest.raises(RuntimeError, match="shares memory with its tangent"):
+        func.jvp(lambda v: v.mul_(2), (x,), (x.detach(),))
+    with fw.dual_level(), pytest.raises(RuntimeError, match="primal and tangent share memory"):
+        fw.make_dual(x, x).mul_(2)
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_a_retained_gradient_is_not_the_one_that_was_asked_for() -> None:
+    x = x_of().requires_grad_()
+    y = x * 1
+    y.retain_grad()
+    (g,) = torch.autograd.grad((y * y).sum(), y)
+    g.zero_()
+    assert y.grad.tolist() == [2, 4, 6]
+
+
+def test_retain_grad_follows_what_a_function_wrote_to() -> None:
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return 2 * g
+
+    y = x_of().requires_grad_() * 1
+    y.retain_grad()
+    assert Doubled.apply(y) is y
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [4, 8, 12]
+
+
+def test_empty_views_of_leaves_are_views() -> None:
+    x = torch.ones(1, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        x[1:] = 2
+    part = (x * 1)[1:]
+    part.mul_(3)
+    assert part.sum().item() == 0
+
+
+def test_arguments_that_are_not_differentiated_take_no_hooks() -> None:
+    x, y = x_of(), x_of().requires_grad_()
+
+    def f(x: Any, y: Any) -> Any:
+        y.register_hook(print)
+        return (x * y).sum()
+
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        func.grad(f)(x, y)
+
+
+def test_detached_duals_share_memory_afterwards() -> None:
+    x = x_of()
+    with fw.dual_level():
+        constant = fw.make_dual(x, torch.ones(3)).detach()
+    x.mul_(2)
+    assert constant.tolist() == [2, 4, 6]
+    scalar = torch.tensor(1.0)
+    assert scalar.mT is not scalar

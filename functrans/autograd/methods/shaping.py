@@ -20,7 +20,7 @@ from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
 from functrans.autograd.modes import modes
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.views import view
+from functrans.autograd.views import aliased, view
 from functrans.autograd.writes import check_captured, check_expands, check_leaf
 from functrans.core.dispatch import Tracer
 from functrans.primitives import structural
@@ -324,7 +324,7 @@ def matrix_transposed(self: Tensor) -> Tensor:
         raise RuntimeError(
             "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor."
         )
-    return transpose(self, -2, -1) if self.shape else self
+    return transpose(self, -2, -1) if self.shape else aliased(self)
 
 
 def adjoint(self: Tensor) -> Tensor:
@@ -364,6 +364,12 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
         is_traced = isinstance(self._value, Tracer)
         if modes.level:
             check_captured(root_of(self))
+            if is_traced and id(self) in self._trace.arguments:  # type: ignore[attr-defined]  # its trace has
+                raise RuntimeError(
+                    f"{self._trace.label} changes the shape of an argument in place, and the "
+                    "tensor that was given to the transform would keep its own. Use the operation "
+                    "without the underscore."
+                )
         if modes.inference:
             pass  # also leaves: nothing is recorded
         elif self._inference:

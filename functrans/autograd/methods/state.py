@@ -258,7 +258,7 @@ def detach_(self: Tensor) -> Tensor:
 def _hooked(self: Tensor) -> Any:
     """The node of a tensor that takes hooks."""
     node = node_of(self)
-    if node is None:
+    if node is None or any(x is self for x in modes.derivative[1]):  # a constant there
         raise noted(
             RuntimeError("cannot register a hook on a tensor that doesn't require gradient"),
             "Make it with requires_grad=True, or call requires_grad_().",
