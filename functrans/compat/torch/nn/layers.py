@@ -71,12 +71,18 @@ def _check_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     if bias is not None:
         check_tensor("linear", "bias", 3, bias)
     own, given = x._value, weight._value
-    if len(given.shape) != 2 or not own.shape:
+    if not (given.shape and own.shape):
         raise RuntimeError(
-            f"both arguments to linear need to be at least 1D, and the weight 2D, but they are "
-            f"{len(x.shape)}D and {len(weight.shape)}D"
+            f"both arguments to linear need to be at least 1D, but they are {len(x.shape)}D and "
+            f"{len(weight.shape)}D"
         )
-    n, k = given.shape
+    if len(given.shape) > 2:
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 dimensions, but self is {len(given.shape)}D"
+        )
+    if len(given.shape) == 1 and bias is not None and (bias.shape or len(own.shape) > 1):
+        raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
+    *_, n, k = (1, *given.shape)
     if own.shape[-1] != k:
         rows = math.prod(x.shape[:-1])
         raise RuntimeError(
@@ -100,7 +106,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Args:
       input: ``[*, in_features]``.
-      weight: ``[out_features, in_features]``.
+      weight: ``[out_features, in_features]``; ``[in_features]`` for a result without the last axis.
       bias: ``[out_features]``, or ``None``.
 
     Raises:
@@ -111,8 +117,13 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
       >>> from functrans.autograd import tensor
       >>> linear(tensor([1.0, 2.0]), tensor([[1.0, 1.0]]), tensor([0.5]))
       tensor([3.5])
+      >>> linear(tensor([1.0, 2.0]), tensor([3.0, 4.0]))
+      tensor(11.)
     """
     _check_linear(input, weight, bias)
+    if len(weight.shape) == 1:
+        out: Tensor = input @ weight
+        return out if bias is None else out + bias
     return (_MM if bias is None else _ADDMM)(input, weight, bias)
 
 
