@@ -325,4 +325,8 @@ def test_detached_duals_share_memory_afterwards() -> None:
     x.mul_(2)
     assert constant.tolist() == [2, 4, 6]
     scalar = torch.tensor(1.0)
-    assert scalar.mT is not scalar
+    assert scalar.mT is scalar
+    with fw.dual_level():
+        view = fw.make_dual(x, torch.ones(3)).view(3)
+        with pytest.raises(RuntimeError, match="data set to a view of a traced tensor"):
+            view.data = x

@@ -20,7 +20,7 @@ from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
 from functrans.autograd.modes import modes
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.views import aliased, view
+from functrans.autograd.views import view
 from functrans.autograd.writes import check_captured, check_expands, check_leaf
 from functrans.core.dispatch import Tracer
 from functrans.primitives import structural
@@ -324,7 +324,7 @@ def matrix_transposed(self: Tensor) -> Tensor:
         raise RuntimeError(
             "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor."
         )
-    return transpose(self, -2, -1) if self.shape else aliased(self)
+    return transpose(self, -2, -1) if self.shape else self
 
 
 def adjoint(self: Tensor) -> Tensor:

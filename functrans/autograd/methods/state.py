@@ -176,6 +176,11 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     node = node_of(self)
+    if self._view is not None and isinstance(self._value, Tracer):
+        raise RuntimeError(
+            "data set to a view of a traced tensor, which would still write to its base; make a "
+            "new tensor (x = other.detach())"
+        )
     if node is not None and not is_differentiable_dtype(value.dtype):
         raise RuntimeError(
             "data set to a tensor that requires gradients must be floating point or complex dtype"
