@@ -14,6 +14,7 @@ from typing import Any
 
 from functrans.autograd.tensors import called
 from functrans.compat.torch.nn import losses, margin_losses
+from functrans.core.boundary import guard as _guard
 
 _WORDS = ("none", "mean", "sum")
 
@@ -66,3 +67,4 @@ LOSSES: dict[str, Callable[..., Any]] = {
     )
 }  # fmt: skip
 globals().update(LOSSES)  # where they are looked for by their names
+_guard(globals(), list(LOSSES))

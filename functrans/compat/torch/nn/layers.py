@@ -82,7 +82,7 @@ def _check_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
         )
     if len(given.shape) == 1 and bias is not None and (bias.shape or len(own.shape) > 1):
         raise RuntimeError("mat2 must be a matrix, got 1-D tensor")
-    *_, n, k = (1, *given.shape)
+    n, k = given.shape if len(given.shape) == 2 else (1, given.shape[0])
     if own.shape[-1] != k:
         rows = math.prod(x.shape[:-1])
         raise RuntimeError(
