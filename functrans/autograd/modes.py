@@ -43,6 +43,7 @@ class Modes(threading.local):
         transform has a higher number than those before it.
       derivative: the number of the innermost transform that differentiates, and the arguments that
         it hands on as they are: nothing else from outside of it may be written to.
+      mapped: arguments of ``vmap``, which reads them when the function has run.
       is_inside: whether a new tensor has to look at ``session`` and ``level``.
       is_watched: whether an operation has to look at ``observers`` and ``session`` first.
       is_special: whether an operation has to look at more than ``grad``.
@@ -66,6 +67,7 @@ class Modes(threading.local):
     session: Any = None
     level = 0
     derivative: tuple[int, tuple[object, ...]] = (0, ())
+    mapped: tuple[Any, ...] = ()
     is_inside = False
     is_watched = False
     is_special = False

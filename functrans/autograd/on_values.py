@@ -209,6 +209,12 @@ class OnValues:
         own["observers"] = modes.observers
         if self.direction:
             own["derivative"] = (trace.level, tuple(kept.values()))
+        if self.takes_writes and not self.direction:
+            given = zip(self.originals, self.kinds, strict=True)
+            own["mapped"] = (
+                *modes.mapped,
+                *[x for i, (x, is_tensor) in enumerate(given) if is_tensor and i not in kept],
+            )
         versions = {i: x._stored().version for i, x in kept.items()}
         with tracing(trace, tracers), entered(own), unwatched():
             tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]

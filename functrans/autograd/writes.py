@@ -292,6 +292,12 @@ def check_captured(root: Tensor) -> None:
         trace.arguments[id(root)] = None
         watch = functools.partial(_check_reads, trace.label, root_of(original))
         modes.update(observers=(*modes.observers, watch))
+    if isinstance(root._value, np.ndarray) and any(share_memory(root, x) for x in modes.mapped):
+        raise RuntimeError(
+            "a captured tensor is being modified inplace that is an argument of vmap, too, which "
+            "reads it when the function has run. Write to the argument, or give vmap a copy "
+            "(x.clone())"
+        )
     level, given = modes.derivative
     if root._level < level and not any(isinstance(x, Tensor) and root_of(x) is root for x in given):
         raise RuntimeError(

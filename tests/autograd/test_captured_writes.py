@@ -330,3 +330,17 @@ def test_detached_duals_share_memory_afterwards() -> None:
         view = fw.make_dual(x, torch.ones(3)).view(3)
         with pytest.raises(RuntimeError, match="data set to a view of a traced tensor"):
             view.data = x
+
+
+def test_mapped_arguments_are_not_written_to_under_another_name() -> None:
+    x, count = x_of(), torch.zeros(3)
+
+    def f(a: Any) -> Any:
+        v = a + a
+        x.exp_()
+        return v
+
+    with pytest.raises(RuntimeError, match="is an argument of vmap, too"):
+        func.vmap(f)(x)
+    assert x.tolist() == [1, 2, 3]
+    assert func.vmap(lambda a: count.add_(1).sum() * a)(x).tolist() == [3, 6, 9]
