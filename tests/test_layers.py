@@ -221,9 +221,9 @@ random
 func_batches
 engine
 api composites function_nodes jitted.closing methods.printing writes
-function graph jitted.staged methods.rows programs views
+func function graph jitted.staged methods.rows programs views
 checkpoint forward_ad legacy methods.arithmetic methods.fourier methods.indexing methods.shaping
-checks factories func methods.blending methods.comparison methods.complex_numbers methods.joining
+checks factories methods.blending methods.comparison methods.complex_numbers methods.joining
 methods.parts methods.pointwise methods.reductions methods.state
 methods.array_protocol methods.filling methods.gathering methods.legacy_types methods.ordering
 methods.products methods.special methods.storages

@@ -16,7 +16,6 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Mapping
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +23,9 @@ import numpy as np
 from functrans.autograd.composites import AliasNode
 from functrans.autograd.nodes import COMPOSITE
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, follow, node_of
+from functrans.autograd.residuals import region_of
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.views import view
+from functrans.autograd.views import viewed_as
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.primitive import Primitive
@@ -204,18 +204,18 @@ class _DualTrace(ImperativeTrace):
                 how.note_version(-1)  # its node is that of its base
 
 
-def _share(view: Tensor) -> None:
+def _share(part: Tensor) -> None:
     """Let what was a view of a dual tensor be one of what this is without its tangent."""
-    how = view._view
+    how = part._view
     assert how is not None
     base = how.base
-    view._storage = base._stored()
+    part._storage = base._stored()
     if not isinstance(base._value, Tracer) and base._trace is PERMANENT:
-        view._value = reduce(lambda x, step: step(x), how.steps, base._memory())
+        part._value = region_of(how.steps)(base._memory())
         if how.detach is not None:
-            view._node = view._view = None
+            part._node = part._view = None
             return
-    view._storage.note_view(view)
+    part._storage.note_view(part)
     how.note_version(-1)  # its node is that of its base
 
 
@@ -482,8 +482,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if how is not None and how.steps and how.detach is None and how.base._trace is current.trace:
         whole = unpack_dual(how.base)
         if whole.tangent is not None and not (how.is_conj or how.is_copied):
-            label = how.creator
-            parts = [reduce(lambda x, s: view(label, x, s, s), how.steps, x) for x in whole]
+            parts = [viewed_as(x, how) for x in whole]
             below = _below(current, tensor)
             if isinstance(below, Tensor):  # hooks are on its node
                 parts[0]._node = node_of(_alias(below))

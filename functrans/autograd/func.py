@@ -39,7 +39,6 @@ from functrans.autograd.on_values import (
 from functrans.autograd.random import BatchLevel
 from functrans.autograd.refusals import as_torchs
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.views import aliased
 from functrans.core.boundary import boundary
 from functrans.core.boundary import guard as _guard
 from functrans.core.dispatch import Tracer
@@ -288,7 +287,13 @@ def jvp(
     on_values.write_back(written)
     on_values.write_back(directions, tree.leaves(tangents))
     last = on_values.own_results(tuple(aux), is_last=True)
-    return (tree.map(aliased, on_values.own_results(out)), on_values.results(tangent), *last)
+    own = tree.map(_viewed, on_values.own_results(out))
+    return (own, on_values.results(tangent), *last)
+
+
+def _viewed(x: Any) -> Any:
+    """The primal of a dual tensor is a view."""
+    return x.view_as(x) if isinstance(x, Tensor) else x
 
 
 def _dependent(on_values: OnValues, has_aux: bool) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from functrans.autograd.on_values import (
     transformed,
 )
 from functrans.autograd.random import BatchLevel
+from functrans.autograd.residuals import region_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.arguments import name_of
 from functrans.core.boundary import cause
@@ -232,10 +233,7 @@ def _with_shared(
 def _mapped_view(found: object, shared: Shared, start: int, end: int) -> object:
     """The same view of each example as one of the whole, if NumPy can share."""
     assert shared.how is not None
-    steps = shared.how.steps
-
-    def one(x: Any) -> Any:
-        return functools.reduce(lambda v, step: step(v), steps, x)
+    one = region_of(shared.how.steps)
 
     def memory(whole: np.ndarray) -> np.ndarray:
         part = one(np.moveaxis(whole, start, 0)[0, ...])

@@ -32,6 +32,7 @@ from functrans.autograd.recording import (
     node_of,
     note_node,
 )
+from functrans.autograd.residuals import region_of
 from functrans.autograd.tensors import Tensor, View
 from functrans.autograd.writes import CopySlices, check_view, check_write, note_own, write
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
@@ -402,11 +403,6 @@ def _same_memory(x: Tensor, creator: str) -> Tensor:
     return result
 
 
-def _region(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """From an array of a base's shape to the part that a view shows."""
-    return lambda x: functools.reduce(lambda part, step: step(part), steps, x)
-
-
 class _Results:
     """What becomes of the results of ``forward``."""
 
@@ -505,7 +501,7 @@ class _Results:
         written = CopySlices(
             COMPOSITE, {}, None, (base._node, own), base._value.shape, base._value.dtype, self.line
         )
-        written.region = _region(how.steps)
+        written.region = region_of(how.steps)
         base._node = written
         how.note_version(-1)
 

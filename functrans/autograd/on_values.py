@@ -133,12 +133,8 @@ class Shared(NamedTuple):
 
     def tensor(self) -> Tensor:
         """The result as a tensor of the caller."""
-        if self.how is None:
-            return self.of
-        result, label = self.of, self.how.creator
-        for step in self.how.steps:
-            result = deferred.tensor_view(label, result, step, step)
-        return result
+        result: Tensor = self.of
+        return result if self.how is None else deferred.tensor_viewed_as(result, self.how)
 
 
 class OnValues:
@@ -210,11 +206,8 @@ class OnValues:
         if self.direction:
             own["derivative"] = (trace.level, tuple(kept.values()))
         if self.takes_writes and not self.direction:
-            given = zip(self.originals, self.kinds, strict=True)
-            own["mapped"] = (
-                *modes.mapped,
-                *[x for i, (x, is_tensor) in enumerate(given) if is_tensor and i not in kept],
-            )
+            mapped = [x for i, x in enumerate(self.originals) if self.kinds[i] and i not in kept]
+            own["mapped"] = (*modes.mapped, *mapped)
         versions = {i: x._stored().version for i, x in kept.items()}
         with tracing(trace, tracers), entered(own), unwatched():
             tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]

@@ -12,6 +12,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -267,6 +268,11 @@ def has_residuals(saved: object) -> bool:
 def root_of(x: Tensor) -> Tensor:
     """The tensor that is no view."""
     return x if x._view is None else x._view.root
+
+
+def region_of(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
+    """From an array of a base's shape to the part that a view of these steps shows."""
+    return lambda x: functools.reduce(lambda part, step: step(part), steps, x)
 
 
 def keep_result(x: Tensor, memory: np.ndarray) -> None:

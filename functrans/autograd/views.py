@@ -103,11 +103,11 @@ def detached(x: Tensor, detach: Callable[[Any, Any], Any] = with_only) -> Tensor
     return result
 
 
-def aliased(x: Any) -> Any:
-    """A view of all of a tensor; other things are themselves."""
-    return (
-        x if not isinstance(x, Tensor) else view("View", x, lambda v: v, lambda memory: memory[...])
-    )
+def viewed_as(x: Tensor, how: View) -> Tensor:
+    """The view of a tensor that another tensor is of its base."""
+    for step in how.steps:
+        x = view(how.creator, x, step, step)
+    return x
 
 
 def views(

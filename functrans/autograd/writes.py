@@ -28,7 +28,7 @@ from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.overlaps import check_memory, check_places, share_memory
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
-from functrans.autograd.residuals import keep_result, root_of
+from functrans.autograd.residuals import keep_result, region_of, root_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import noted
@@ -243,7 +243,7 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
     memory = x._memory()
     how = x._view
     if how is not None and (how.is_copied or isinstance(memory, Tracer)):
-        root, region = how.root, _region(how.path)
+        root, region = how.root, region_of(how.path)
         whole = np.empty(root.shape, _numbered(root.dtype))
         memory = region(whole)
         if not np.may_share_memory(memory, whole):  # conjugates
@@ -386,7 +386,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     """
     old, fresh = x._value, new._value
     is_narrow = fresh.shape != old.shape
-    if is_narrow and len(fresh.shape) <= len(old.shape):
+    if is_narrow and label == "copy_" and len(fresh.shape) <= len(old.shape):
         check_expands(fresh.shape, old.shape)
     if is_narrow and fresh.shape and np.broadcast_shapes(fresh.shape, old.shape) != old.shape:
         raise RuntimeError(
@@ -450,7 +450,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         node = CopySlices(
             COMPOSITE, {}, None, (base._node, written), base._value.shape, base._value.dtype, source
         )
-        node.region = _region(how.steps)
+        node.region = region_of(how.steps)
         _move(base, node)
     elif modes.grad:
         x._node = None
@@ -493,15 +493,6 @@ def _move(x: Tensor, node: object) -> None:
     x._node = node
 
 
-def _region(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    def region(x: Array) -> Any:
-        for step in steps:
-            x = step(x)
-        return x
-
-    return region
-
-
 def _from_other_trace(x: Tensor, new: Tensor) -> Array | Tensor:
     """The value to be written, where the tensors belong to different traces."""
     trace: Any = new._trace
@@ -534,7 +525,7 @@ def _write_traced(x: Tensor, value: Any, keeps_slope: bool) -> None:
     how = x._view
     if how is not None:
         base = how.base
-        whole = _placed(base._value, _region(how.steps), value) if how.steps else value
+        whole = _placed(base._value, region_of(how.steps), value) if how.steps else value
         if how.detach is not None:  # what it is a copy of keeps its own derivative
             whole = how.detach(whole, base._value)
         _write_traced(base, whole, keeps_slope)
@@ -547,4 +538,4 @@ def _write_memory(x: Tensor, value: Array) -> None:
         np.copyto(x._memory(), value)
     else:
         base = how.base
-        _write_memory(base, _placed(base._memory(), _region(how.steps), np.asarray(value)))
+        _write_memory(base, _placed(base._memory(), region_of(how.steps), np.asarray(value)))

@@ -29,6 +29,7 @@ _PLACES = {
     "special_ufuncs": ("functrans.scipy.special_ufuncs", "TABLE"),
     "staged_remedy": ("functrans.conversion", "staged_remedy"),
     "tensor_view": ("functrans.autograd.views", "view"),
+    "tensor_viewed_as": ("functrans.autograd.views", "viewed_as"),
     "traced_note": ("functrans.conversion", "traced_note"),
     "tracer_methods": ("functrans.numpy.protocols", "tracer_methods"),
 }

@@ -136,20 +136,18 @@ def _extremum_jvp(
     return (reduce_sum(ew.where(wins, t, 0), axes) / cast(count, dtype_of(y)),)
 
 
-reduce_max_p = _reduction(
-    "reduce_max",
-    lambda x, axes: np.maximum.reduce(x, axis=axes),
-    _extremum_jvp,
-    has_identity=False,
-    lower=Reduction("max"),
-)
-reduce_min_p = _reduction(
-    "reduce_min",
-    lambda x, axes: np.minimum.reduce(x, axis=axes),
-    _extremum_jvp,
-    has_identity=False,
-    lower=Reduction("min"),
-)
+def _extremum(name: str, ufunc: np.ufunc, kind: str, jvp: Callable[..., Any]) -> Primitive:
+    return _reduction(
+        name,
+        lambda x, axes: ufunc.reduce(x, axis=axes),
+        jvp,
+        has_identity=False,
+        lower=Reduction(kind),
+    )
+
+
+reduce_max_p = _extremum("reduce_max", np.maximum, "max", _extremum_jvp)
+reduce_min_p = _extremum("reduce_min", np.minimum, "min", _extremum_jvp)
 
 
 def _torch_extremum_jvp(
@@ -168,20 +166,8 @@ def _torch_extremum_jvp(
     return (reduce_sum(t * wins, axes) / reduce_sum(wins, axes),)
 
 
-torch_max_p = _reduction(
-    "torch_max",
-    lambda x, axes: np.maximum.reduce(x, axis=axes),
-    _torch_extremum_jvp,
-    has_identity=False,
-    lower=Reduction("max"),
-)
-torch_min_p = _reduction(
-    "torch_min",
-    lambda x, axes: np.minimum.reduce(x, axis=axes),
-    _torch_extremum_jvp,
-    has_identity=False,
-    lower=Reduction("min"),
-)
+torch_max_p = _extremum("torch_max", np.maximum, "max", _torch_extremum_jvp)
+torch_min_p = _extremum("torch_min", np.minimum, "min", _torch_extremum_jvp)
 
 
 def reduce_max(x: Any, axes: tuple[int, ...]) -> Any:

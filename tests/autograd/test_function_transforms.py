@@ -254,6 +254,14 @@ class Tripled(Function):
         return 3 * grad
 
 
+def test_retain_grad_follows_what_a_function_wrote_to() -> None:
+    y = tensor([1.0, 2.0, 3.0], requires_grad=True) * 1
+    y.retain_grad()
+    assert Tripled.apply(y) is y
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [6, 12, 18]
+
+
 def test_what_a_function_writes_to_a_view_is_in_its_base() -> None:
     def total(x: Any) -> Any:
         y = x * 1

@@ -49,7 +49,9 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     check_write(self)
     source = lifted(other, self)
     try:
-        full = np.broadcast_shapes(source.shape, self.shape)
+        full: tuple[int, ...] = self.shape
+        if source.shape != full:
+            full = np.broadcast_shapes(source.shape, full)
     except ValueError:
         raise RuntimeError(
             f"The size of tensor a ({self.shape[-1] if self.shape else 1}) must match the size of "
