@@ -166,7 +166,7 @@ class _Named(Module):
     _keys: Any
 
     def __getitem__(self, key: str) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError  # of the kind that the subclass holds
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -195,7 +195,7 @@ class _Named(Module):
             self[key] = value
 
     def __setitem__(self, key: str, value: Any) -> None:
-        raise NotImplementedError
+        raise NotImplementedError  # as above
 
 
 class ModuleDict(_Named):

@@ -207,7 +207,7 @@ class _Scaled(LRScheduler):
 
     def _factor(self, n: int) -> float:
         """The factor of step ``n``."""
-        raise NotImplementedError
+        raise NotImplementedError  # each schedule has its own
 
     def rates(self) -> list[float]:
         """Rates at the present step."""
