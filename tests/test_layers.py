@@ -212,8 +212,8 @@ explain
 labels listing modes profiler_events sizes
 dtypes refusals
 pictures tensors
-hooks jitted.held overlaps overrides profiler residuals
-saved_values
+hooks jitted.held overrides profiler residuals
+overlaps saved_values
 nodes
 anomaly kinks recording
 custom_functions func_modules jitted.session jitted.steps on_values promotion

@@ -23,9 +23,9 @@ import numpy as np
 from functrans.autograd.composites import AliasNode
 from functrans.autograd.nodes import COMPOSITE
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, follow, node_of
-from functrans.autograd.residuals import region_of
+from functrans.autograd.residuals import region_of, twins_of
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.views import viewed_as
+from functrans.autograd.views import in_place_of, viewed_as
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.primitive import Primitive
@@ -130,7 +130,7 @@ class _DualTrace(ImperativeTrace):
         value = memory if node is None else primal
         tensor._trace = self
         tensor._value = PushingTracer(pushing, value, tangent._memory())
-        tensor._dual = (primal, tangent)
+        _made_of(tensor, primal, tangent)
         if node is not None:
             tensor._node = _alias_of(tensor, node)
         self.note(tensor)
@@ -388,10 +388,21 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
     if node is not None:
         node = _alias_of(tensor, node)
     dual = current.trace.tensor(value, node)
-    dual._dual = (tensor, tangent)
     dual._storage = tensor._stored()  # views of the one are renewed after writes to the other
+    _made_of(dual, tensor, tangent)
     dual._follows = tensor._follows
     return dual
+
+
+def _made_of(dual: Tensor, primal: Tensor, tangent: Tensor) -> None:
+    """Let a dual tensor and its views follow what is written to the two that it was made of."""
+    twins = [x if x._view is None else in_place_of(x) for x in (primal, tangent)]
+    dual._dual = (*twins, tangent)
+    for twin in twins:
+        twin._stored().is_viewed = True  # the dual tensor keeps its shape if theirs is changed
+    storage = tangent._stored()
+    alive = [reference for reference in storage.duals if reference() is not None]
+    storage.duals = (*alive, weakref.ref(dual))
 
 
 def _is_laid_out_like(tangent: Tensor, primal: Tensor) -> bool:
@@ -493,15 +504,20 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if tensor._dual is None and tensor._view is None:  # writes to the parts reach it from now on
         pair = [_apart_from(_as_tensor(x, tensor)) for x in (below, tangent)]
         pair[0]._storage = tensor._stored()
-        tensor._dual = tuple(pair)
+        _made_of(tensor, *pair)
         values: list[Any] = [_below(current, x) for x in pair]
         tensor._value = PushingTracer(current.pushing, *values)
         below, tangent = values
     if tensor._dual is None:
         return UnpackedDualTensor(_alias(_as_tensor(below, tensor)), _as_tensor(tangent, tensor))
-    primal = _alias(below if isinstance(below, Tensor) else tensor._dual[0])
-    is_own = tensor._dual[1].dtype == tensor.dtype
-    return UnpackedDualTensor(primal, tensor._dual[1] if is_own else _as_tensor(tangent, tensor))
+    given, direction = twins_of(tensor)
+    primal = _alias(below if isinstance(below, Tensor) else given)
+    own = tensor._dual[-1]
+    if direction.dtype != tensor.dtype:
+        own = _as_tensor(tangent, tensor)
+    elif own.shape != tensor.shape:  # it was changed in place
+        own = direction
+    return UnpackedDualTensor(primal, own)
 
 
 def _apart_from(part: Tensor) -> Tensor:

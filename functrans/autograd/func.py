@@ -288,7 +288,8 @@ def jvp(
     on_values.write_back(directions, tree.leaves(tangents))
     last = on_values.own_results(tuple(aux), is_last=True)
     own = tree.map(_viewed, on_values.own_results(out))
-    return (own, on_values.results(tangent), *last)
+    slopes = on_values.own_results(tangent, originals=tree.leaves(tangents))
+    return (own, slopes, *last)
 
 
 def _viewed(x: Any) -> Any:

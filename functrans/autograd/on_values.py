@@ -281,19 +281,28 @@ class OnValues:
         """What the transform gave as tensors."""
         return tree.map(self._result if self.follows else returned, values)
 
-    def own_results(self, values: object, is_last: bool = False) -> Any:
+    def own_results(
+        self, values: object, is_last: bool = False, originals: Sequence[Any] | None = None
+    ) -> Any:
         """Results of the function as tensors; those that share memory with others still do.
 
         Args:
           values: its first results, or its last ones.
           is_last: whether they are these.
+          originals: tangents of the arguments, if the values are those of the results.
         """
         leaves, treedef = tree.flatten(self.results(values))
         start = self.n_results - len(leaves) if is_last else 0
         for k, x in enumerate(leaves):
             shared = self.shared.get(start + k)
-            if shared is not None and isinstance(x, Tensor):
-                leaves[k] = shared.tensor()
+            if shared is None or not isinstance(x, Tensor):
+                continue
+            if originals is not None:
+                of = None if shared.place is None else originals[shared.place]
+                if not isinstance(of, Tensor) or of.dtype != x.dtype:
+                    continue
+                shared = shared._replace(of=of)
+            leaves[k] = shared.tensor()
         return tree.unflatten(treedef, leaves)
 
     def _result(self, x: Array | Tensor) -> Any:

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from functrans.autograd.residuals import region_of, root_of
 from functrans.autograd.tensors import Tensor
 
 
 def share_memory(x: Tensor, y: Tensor) -> bool:
-    """Whether tensors have elements in common; of traced ones only whether they are the same."""
-    if x is y:
-        return True
+    """Whether tensors have elements in common; of traced ones, as views of the same one."""
     own, other = x._memory(), y._memory()
     if not (isinstance(own, np.ndarray) and isinstance(other, np.ndarray)):
-        return False
+        root = root_of(x)
+        if root is not root_of(y):
+            return False
+        if any(t._view is not None and t._view.is_copied for t in (x, y)):
+            return True
+        whole = np.empty(root.shape, root._value.dtype)
+        views = [() if t._view is None else t._view.path for t in (x, y)]
+        own, other = [region_of(path)(whole) for path in views]
     return bool(np.shares_memory(own, other))
 
 

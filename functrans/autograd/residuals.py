@@ -270,6 +270,13 @@ def root_of(x: Tensor) -> Tensor:
     return x if x._view is None else x._view.root
 
 
+def twins_of(dual: Tensor) -> tuple[Tensor, ...]:
+    """Primal and tangent that a dual tensor was made of, in the shapes that they had then."""
+    return tuple(
+        x if x._view is None or x._unshaped is None else x._unshaped for x in dual._dual[:2]
+    )
+
+
 def region_of(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     """From an array of a base's shape to the part that a view of these steps shows."""
     return lambda x: functools.reduce(lambda part, step: step(part), steps, x)

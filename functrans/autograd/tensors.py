@@ -36,9 +36,12 @@ class Storage:
       is_viewed: whether a view of it was ever made.
       held: weak references to tensors with the memory as it was before the next write to it.
       views: weak references to views of it, and some that are dead.
+      duals: the same to dual tensors whose tangent it holds.
     """
 
-    __slots__ = ("__weakref__", "_n_views", "held", "is_viewed", "version", "views", "writer")
+    __slots__ = (
+        "__weakref__", "_n_views", "duals", "held", "is_viewed", "version", "views", "writer",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.version = 0
@@ -46,6 +49,7 @@ class Storage:
         self.views: Any = ()  # most lists would stay empty
         self._n_views = 16
         self.held: Any = ()
+        self.duals: Any = ()
         self.writer: tuple[str, Any] | None = None
 
     def note_view(self, view: Tensor) -> None:
@@ -72,6 +76,10 @@ class Storage:
         """Note a write."""
         self.version += 1
         self.writer = (name, source)
+        for dual in [reference() for reference in self.duals]:
+            for view in () if dual is None else [reference() for reference in dual._stored().views]:
+                if view is not None and view._view.root._dual is dual._dual:
+                    view._view.note_version(-1)  # is made anew of the new tangent
 
 
 IN_CUSTOM_FUNCTION = (
@@ -224,7 +232,7 @@ class Tensor(TensorMethods):
     _view: View | None = None
     _unshaped: Tensor | None = None  # what views made before an in-place reshape are views of
     _grad: Any = None
-    _dual: Any = None  # primal and tangent of which it was made; see ``forward_ad``
+    _dual: Any = None  # primal and tangent, and the tangent that was given; see ``forward_ad``
     _inference = False
     _is_held = False  # a copy that nobody else has, for a program
     _level = 0  # the transform of ``torch.func`` in which it was made; see ``Modes.level``

@@ -1,14 +1,15 @@
 """Tensors that share the memory of others.
 
-Here: ``view``, ``views`` (several, as results of one node) and ``detached``. Not here: which
-operations are views (``autograd.methods``), writes to shared memory (``autograd.writes``), how a
-view gets a new node after a write (``autograd.recording.renew``).
+Here: ``view``, ``views`` (several, as results of one node), ``detached``, ``in_place_of``. Not
+here: which operations are views (``autograd.methods``), writes to shared memory
+(``autograd.writes``), how a view gets a new node after a write (``autograd.recording.renew``).
 
 Layer: ``autograd``.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -101,6 +102,18 @@ def detached(x: Tensor, detach: Callable[[Any, Any], Any] = with_only) -> Tensor
     if how is not None:
         made.copy_from(how)
     return result
+
+
+def in_place_of(x: Tensor) -> Tensor:
+    """Another tensor that is what a tensor is now, and keeps this shape when that one does not."""
+    twin = Tensor.of(x._value, x._node, x.__dict__.get("_trace"))
+    twin._storage, twin._follows, twin._inference = x._stored(), x._follows, x._inference
+    twin._dual, twin._view = x._dual, copy.copy(x._view)
+    if twin._view is not None:
+        twin._storage.note_view(twin)
+    trace: Any = twin._trace
+    trace.note(twin)
+    return twin
 
 
 def viewed_as(x: Tensor, how: View) -> Tensor:

@@ -28,7 +28,7 @@ from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.overlaps import check_memory, check_places, share_memory
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
-from functrans.autograd.residuals import keep_result, region_of, root_of
+from functrans.autograd.residuals import keep_result, region_of, root_of, twins_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import noted
@@ -231,8 +231,9 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         )
     if modes.grad:
         check_leaf(x)
-    twins = root_of(x)._dual
-    if twins is not None:
+    root = root_of(x)
+    if root._dual is not None:
+        twins = twins_of(root)
         if share_memory(*twins):
             raise RuntimeError(
                 "a dual tensor is being modified inplace whose primal and tangent share memory: "
@@ -422,7 +423,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
             _write_traced(x, value, keeps_slope)
         if (dual := root_of(x))._dual is not None:
             _write_through(label, dual)
-            is_counted = any(twin._stored() is x._stored() for twin in dual._dual)
+            is_counted = any(twin._stored() is x._stored() for twin in twins_of(dual))
     else:
         if x._storage is not None:
             x._storage.release()
@@ -476,11 +477,11 @@ def _write_through(label: str, dual: Tensor) -> None:
         value, tangent = value._value, value._tangent
     if tangent is None:
         tangent = np.zeros(dual.shape, dual.dtype)
-    for twin, new in zip(dual._dual, (value, tangent), strict=True):
+    twins = twins_of(dual)
+    for twin, new in zip(twins, (value, tangent), strict=True):
         write(label, twin, new if isinstance(new, Tensor) else Tensor.of(np.asarray(new)))
     values = [
-        x._memory() if node_of(x) is None and not isinstance(x._value, Tracer) else x
-        for x in dual._dual
+        x._memory() if node_of(x) is None and not isinstance(x._value, Tracer) else x for x in twins
     ]
     pushing: Any = dual._trace.parent
     dual._value = PushingTracer(pushing, *values)  # later writes to the twins reach it

@@ -28,6 +28,8 @@ WRITES: dict[str, Callable[[Any], Any]] = {
     "data": lambda y: y.data.mul_(2),
     "shape": lambda y: y.unsqueeze_(0),
     "copy_": lambda y: y.copy_(torch.ones(3)),
+    "resize_": lambda y: y.resize_(1),
+    "set_": lambda y: y.set_(torch.ones(3)),
 }
 
 
@@ -73,6 +75,30 @@ def test_arguments_that_share_memory_are_not_written_to(transform: Any) -> None:
         transform(f)(x, x)
     with pytest.raises(RuntimeError, match="whose memory another argument shares"):
         transform(f)(x, x.view(3))
+
+
+@pytest.mark.parametrize("outer", [func.vmap, func.jacfwd, lambda f: f])
+@pytest.mark.parametrize("kwargs", [{}, {"chunk_size": 1}, {"chunk_size": 2}])
+@pytest.mark.parametrize("other", [lambda v: v, lambda v: v.flip(0), lambda v: v[:], lambda v: v.T])
+def test_arguments_share_memory_also_in_outer_transforms(
+    outer: Any, kwargs: Any, other: Any
+) -> None:
+    def f(v: Any) -> Any:
+        v = v.clone()
+        own = other(v)
+
+        def g(a: Any, b: Any) -> Any:
+            b.div_(a.tanh_())
+            return a.sum()
+
+        if own._base is None and own is not v:  # a copy
+            return func.vmap(g, **kwargs)(v, own)
+        with pytest.raises(RuntimeError, match="whose memory another argument shares"):
+            func.vmap(g, **kwargs)(v, own)
+        return v
+
+    result = outer(f)(torch.arange(1.0, 10.0).reshape(3, 3))
+    assert torch.isfinite(result).all()
 
 
 def test_a_captured_argument_is_not_read_before_its_new_numbers_are_there() -> None:
@@ -314,6 +340,90 @@ def test_detached_duals_share_memory_afterwards() -> None:
         view = fw.make_dual(x, torch.ones(3)).view(3)
         with pytest.raises(RuntimeError, match="data set to a view of a traced tensor"):
             view.data = x
+
+
+RESHAPES: dict[str, Callable[[Any], Any]] = {
+    "t_": lambda x: x.t_(),
+    "transpose_": lambda x: x.transpose_(0, 1),
+    "swapaxes_": lambda x: x.swapaxes_(0, 1),
+    "squeeze_": lambda x: x.squeeze_(),
+    "unsqueeze_": lambda x: x.unsqueeze_(0),
+}
+
+
+@pytest.mark.parametrize("is_view", [False, True])
+@pytest.mark.parametrize("which", ["dual", "primal", "tangent"])
+@pytest.mark.parametrize("reshape", RESHAPES)
+def test_duals_share_memory_after_a_change_of_shape(
+    reshape: str, which: str, is_view: bool
+) -> None:
+    numbers = torch.arange(6.0).reshape(1, 6) if is_view else torch.tensor([[1.0, 2.0, 3.0]])
+    primal, tangent = numbers, numbers * 1
+    shape = primal.shape
+    with fw.dual_level():
+        dual = fw.make_dual(primal, tangent)
+        RESHAPES[reshape]({"dual": dual, "primal": primal, "tangent": tangent}[which])
+        own = dual.shape
+        assert (own == shape) == (which != "dual")
+        assert all(part.shape == own for part in fw.unpack_dual(dual))
+        for written in (dual, primal, tangent):
+            written.mul_(2)
+            parts = fw.unpack_dual(dual)
+            assert torch.equal(parts.primal.reshape(-1), primal.reshape(-1))
+            assert torch.equal(parts.tangent.reshape(-1), tangent.reshape(-1))
+        squared = fw.unpack_dual(dual * dual)
+        assert torch.equal(squared.tangent, 2 * parts.primal * parts.tangent)
+    for written in (dual, primal):
+        written.mul_(3)
+        assert torch.equal(dual.reshape(-1), primal.reshape(-1))
+    assert dual.shape == own
+
+
+@pytest.mark.parametrize("view", [lambda d: d[1:], lambda d: d.T, lambda d: d[1:].diagonal()])
+@pytest.mark.parametrize("is_computed", [False, True])
+def test_views_of_duals_follow_writes_to_the_tangent(view: Any, is_computed: bool) -> None:
+    tangent = torch.ones(3, 3)
+    with fw.dual_level():
+        dual = fw.make_dual(torch.arange(9.0).reshape(3, 3), tangent)
+        if is_computed:
+            dual = dual * 1
+            tangent = fw.unpack_dual(dual).tangent
+        part = view(dual)
+        for write in (lambda: tangent.mul_(5), lambda: tangent[1:].add_(1)):
+            write()
+            primal = fw.unpack_dual(part).primal
+            slope = fw.unpack_dual(part * part).tangent
+            assert torch.equal(slope, 2 * primal * view(tangent))
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("reshape", RESHAPES)
+def test_a_change_of_shape_keeps_derivatives_where_nothing_is_recorded(
+    reshape: str, mode: Any
+) -> None:
+    leaf = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    for x in (leaf * leaf, (leaf * leaf)[:]):
+        with mode():
+            RESHAPES[reshape](x)
+        assert (x.requires_grad, x.is_leaf) == (True, False)
+        weights = torch.arange(1.0, 4.0).reshape(x.shape)
+        (found,) = torch.autograd.grad((weights * x).sum(), leaf)
+        assert found.tolist() == [[2, 8, 18]]
+    with mode():
+        RESHAPES[reshape](leaf)
+    assert (leaf.requires_grad, leaf.is_leaf) == (True, True)
+    (leaf * leaf).sum().backward()
+    assert leaf.grad.shape == leaf.shape
+
+
+def test_tangents_share_memory_where_results_do() -> None:
+    for f in (lambda a: a, lambda a: a[1:], lambda a: a.mul_(2)[1:]):
+        x, tangent = x_of(), torch.ones(3)
+        out, slope = func.jvp(f, (x,), (tangent,))
+        slope.mul_(5)
+        out.add_(1)
+        assert slope.tolist() == tangent[-len(slope) :].tolist()
+        assert out.tolist() == x[-len(out) :].tolist()
 
 
 def test_mapped_arguments_are_not_written_to_under_another_name() -> None:

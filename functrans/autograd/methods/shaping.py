@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,10 @@ import numpy as np
 from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain, rows_of
-from functrans.autograd.modes import modes
+from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.views import view
+from functrans.autograd.views import in_place_of, view
 from functrans.autograd.writes import check_captured, check_expands, check_leaf
 from functrans.core.dispatch import Tracer
 from functrans.primitives import structural
@@ -370,33 +371,34 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
                     "tensor that was given to the transform would keep its own. Use the operation "
                     "without the underscore."
                 )
-        if modes.inference:
-            pass  # also leaves: nothing is recorded
-        elif self._inference:
+        node = None if is_traced else self._node
+        if self._inference and not modes.inference:
             raise RuntimeError(
                 "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
                 "make a clone to get a normal tensor before doing inplace update."
             )
-        elif modes.grad:
+        if modes.grad:
             check_leaf(self)
-        elif not is_traced and self._node is not None and self._node.primitive is None:
-            if self._view is not None or self._stored().is_viewed:
+        elif node is not None and node.primitive is None:
+            if not modes.inference and (self._view is not None or self._stored().is_viewed):
                 raise RuntimeError(
                     "a leaf Variable that requires grad is being used in an in-place operation."
                 )
             self._value = function(self.detach(), *args, **kwargs)._value
-            self._node.shape = self._value.shape  # gradients come in the new one
+            node.shape = self._value.shape  # gradients come in the new one
             self._stored().version += 1
             return self
-        before = _unshaped(self) if self._view is None and self._stored().is_viewed else self
-        made = function(before, *args, **kwargs)
+        before = in_place_of(self) if self._view is None and self._stored().is_viewed else self
+        is_kept = not modes.grad and node is not None  # elements keep their derivatives
+        with entered(RECORDING) if is_kept else nullcontext():
+            made = function(before, *args, **kwargs)
         if not is_traced:
             own = f"SqueezeBackward{3 + int(made._node.name()[-1])}" if _is_squeeze(made) else label
             named(made, own)
         self._value, self._node = made._value, made._node
         if made._view is not None and (self._view is not None or before is not self):
             self._view = made._view  # later writes go through this one, too
-            if before is not self:
+            if before is not self:  # the views that there are stay views of this one
                 self._unshaped = before
                 self._stored().note_view(self)
         if is_traced:
@@ -408,17 +410,6 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
 
     method.__doc__ = f"In place: {function.__doc__}"
     return method
-
-
-def _unshaped(x: Tensor) -> Tensor:
-    """A tensor in the place of one that is no view, before its shape is changed in place.
-
-    The views that there are stay views of it, and the tensor itself becomes one.
-    """
-    before = Tensor.of(x._value, x._node, x.__dict__.get("_trace"))
-    before._storage, before._follows, before._inference = x._stored(), x._follows, x._inference
-    before._dual = x._dual
-    return before
 
 
 def _is_squeeze(x: Tensor) -> bool:

@@ -18,8 +18,11 @@ from functrans.autograd.methods.parts import storage_offset_of
 from functrans.autograd.methods.rows import layout_of
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.methods.state import memory_part
+from functrans.autograd.modes import modes
 from functrans.autograd.recording import node_of
+from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
+from functrans.autograd.writes import check_captured
 from functrans.core.dispatch import Tracer
 
 
@@ -132,7 +135,9 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 
 def _check(self: Tensor, what: str, reason: str) -> None:
-    """Refuse what has derivatives, or no memory."""
+    """Refuse what has derivatives or no memory, and what a differentiated function captures."""
+    if modes.level:
+        check_captured(root_of(self))
     if node_of(self) is not None:
         raise RuntimeError(reason)
     if isinstance(self._value, Tracer):
