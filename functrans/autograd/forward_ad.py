@@ -411,7 +411,8 @@ def _is_laid_out_like(tangent: Tensor, primal: Tensor) -> bool:
     if isinstance(own, Tracer) or isinstance(other, Tracer) or not own.size:
         return True
     is_part = primal._view is not None and primal._view.root.numel() != own.size
-    return own.strides == other.strides and not is_part
+    steps = zip(own.strides, other.strides, own.shape, strict=True)
+    return not is_part and all(mine == its or n == 1 for mine, its, n in steps)
 
 
 def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:

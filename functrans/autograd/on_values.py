@@ -202,7 +202,7 @@ class OnValues:
         tracers = [leaf for leaf in leaves if isinstance(leaf, Tracer)]
         own["level"] = trace.level
         kept = {i: self.originals[i] for i, leaf in enumerate(leaves) if self._is_kept(leaf, i)}
-        own["observers"] = modes.observers
+        own["observers"] = before = modes.observers
         if self.direction:
             own["derivative"] = (trace.level, tuple(kept.values()))
         if self.takes_writes and not self.direction:
@@ -231,11 +231,13 @@ class OnValues:
             self._note_origin(result)
             value_in = functools.partial(_value_in, trace)
             values = tree.map(value_in, result)
-            return (
-                (values, [value_in(tensors[i]) for i in self.written])
-                if self.takes_writes
-                else values
-            )
+            if self.takes_writes:
+                values = (values, [value_in(tensors[i]) for i in self.written])
+            added = [watch for watch in modes.observers if watch not in before]
+        for watch in added:  # of what was written to in a transform around this one
+            if isinstance(watch, functools.partial) and watch.args[0] is not trace:
+                modes.update(observers=(*modes.observers, watch))
+        return values
 
     def _is_kept(self, leaf: object, i: int) -> bool:
         """Whether a leaf is a tensor that the transform leaves as it is."""

@@ -27,7 +27,7 @@ from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.overlaps import check_memory, check_places, share_memory
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
-from functrans.autograd.recording import enter_session, node_of
+from functrans.autograd.recording import enter_session, follow, node_of
 from functrans.autograd.residuals import keep_result, region_of, root_of, twins_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
@@ -265,11 +265,15 @@ def check_leaf(x: Tensor) -> None:
       RuntimeError: it is one, or a view of one.
     """
     node = x._node
-    if x._view is not None and x._view.detach is None:
+    how = x._view
+    if how is not None and how.detach is None:
         check_view(x)
-        base = x._view.base._node
-        is_of_leaf = base is None and node is not None  # which is itself a view
-        if is_of_leaf or (base is not None and base.primitive is None):
+        base = how.base
+        while base._view is not None and base._view.detach is None:  # what was a dual tensor
+            base = base._view.base
+        end = base._node
+        is_of_leaf = end is None and node is not None  # which is itself a view
+        if is_of_leaf or (end is not None and end.primitive is None):
             raise RuntimeError(
                 "a view of a leaf Variable that requires grad is being used in an in-place "
                 "operation."
@@ -289,9 +293,9 @@ def check_captured(root: Tensor) -> None:
     """
     trace: Any = root._trace
     original = trace.arguments.get(id(root)) if trace.level else None
-    if original is not None and node_of(original) is None:  # else its value reads it, too
+    if original is not None:
         trace.arguments[id(root)] = None
-        watch = functools.partial(_check_reads, trace.label, root_of(original))
+        watch = functools.partial(_check_reads, trace, root_of(original), root, root._value)
         modes.update(observers=(*modes.observers, watch))
     if isinstance(root._value, np.ndarray) and any(share_memory(root, x) for x in modes.mapped):
         raise RuntimeError(
@@ -312,12 +316,14 @@ def check_captured(root: Tensor) -> None:
 
 
 def _check_reads(
-    label: str, original: Tensor, name: str, operands: Sequence[object]
+    trace: Any, original: Tensor, argument: Tensor, old: object, name: str, operands: Sequence[Any]
 ) -> Callable[[], None]:
-    """Refuse to read a tensor that is going to be written to."""
-    if any(isinstance(x, Tensor) and root_of(x) is original for x in operands):
+    """Refuse to read a tensor that is going to be written to, when its argument has been."""
+    if argument._value is not old and any(
+        isinstance(x, Tensor) and root_of(x) is original for x in operands
+    ):
         raise RuntimeError(
-            f"{name}: a tensor is read that is an argument of {label}, too, and was modified "
+            f"{name}: a tensor is read that is an argument of {trace.label}, too, and was modified "
             "inplace there; it does not have the new numbers before the transform ends. Read the "
             "argument, or give a copy (x.clone())"
         )
@@ -480,11 +486,22 @@ def _write_through(label: str, dual: Tensor) -> None:
     twins = twins_of(dual)
     for twin, new in zip(twins, (value, tangent), strict=True):
         write(label, twin, new if isinstance(new, Tensor) else Tensor.of(np.asarray(new)))
-    values = [
-        x._memory() if node_of(x) is None and not isinstance(x._value, Tracer) else x for x in twins
-    ]
+    values = [_value_of(x) for x in twins]
     pushing: Any = dual._trace.parent
     dual._value = PushingTracer(pushing, *values)  # later writes to the twins reach it
+
+
+def _value_of(twin: Tensor) -> Array | Tensor:
+    """What a dual tensor computes with, of a part; it keeps its shape if the part's is changed."""
+    if isinstance(twin._value, Tracer):
+        return twin
+    node = node_of(twin)
+    if node is None:
+        return twin._memory()
+    part = Tensor.of(twin._memory(), node)
+    part._follows = twin._follows
+    follow(part, twin, lambda x: x, "View")
+    return part
 
 
 def _move(x: Tensor, node: object) -> None:

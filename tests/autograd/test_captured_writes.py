@@ -396,6 +396,61 @@ def test_views_of_duals_follow_writes_to_the_tangent(view: Any, is_computed: boo
             assert torch.equal(slope, 2 * primal * view(tangent))
 
 
+def test_views_of_what_was_a_dual_leaf_are_not_written_to() -> None:
+    leaf = x_of().requires_grad_()
+    with fw.dual_level():
+        dual = fw.make_dual(leaf, torch.ones(3))
+        part = dual[1:]
+    for x in (dual, part, dual[:1]):
+        for write in (lambda x=x: x.mul_(2), lambda x=x: x.squeeze_()):
+            with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+                write()
+    assert leaf.tolist() == [1, 2, 3]
+
+
+def test_a_recorded_dual_keeps_its_shape_after_a_write() -> None:
+    x = x_of().requires_grad_() * 2
+    with fw.dual_level():
+        dual = fw.make_dual(x, torch.ones(3))
+        dual.mul_(3)
+        x.unsqueeze_(0)
+        primal, tangent = fw.unpack_dual(dual * 1)
+        assert primal.tolist() == [6, 12, 18]
+        assert tangent.tolist() == [3, 3, 3]
+    assert dual.shape == (3,)
+
+
+def test_a_tangent_of_other_strides_along_single_axes_is_taken() -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    tangent = x[::2]
+    with fw.dual_level():
+        assert fw.unpack_dual(fw.make_dual(x, tangent)).tangent is tangent
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_what_an_inner_transform_wrote_is_not_read_of_the_callers_tensor(
+    is_recorded: bool,
+) -> None:
+    x = x_of().requires_grad_(is_recorded) * 2
+
+    def f(a: Any) -> Any:
+        def inner(p: Any, b: Any) -> Any:
+            with torch.no_grad():
+                b.sub_(0.5)
+            return p.sum()
+
+        func.grad(inner)(torch.ones(2), a)
+        return x.sum()
+
+    before = x.tolist()
+    with pytest.raises(RuntimeError, match="a tensor is read that is an argument of f"):
+        func.jvp(f, (x,), (torch.ones(3),))
+    assert x.tolist() == before
+    kept = torch.tensor([1.0], requires_grad=True)
+    func.grad(lambda a, b: (b.detach_() * a).sum())(torch.ones(1), kept)
+    assert kept.requires_grad
+
+
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("reshape", RESHAPES)
 def test_a_change_of_shape_keeps_derivatives_where_nothing_is_recorded(

@@ -251,6 +251,8 @@ def detach_(self: Tensor) -> Tensor:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     if modes.level:
         check_captured(root_of(self))
+        if any(x is self for x in modes.derivative[1]):
+            return self  # a constant there already; that of the caller stays what it is
     if isinstance(self._value, Tracer):
         self._value = with_only(self._value, None)
     self._node = None
