@@ -73,7 +73,7 @@ def vmap(
         name = name_of(func)
         _check_dims(name, in_dims, out_dims, args)
         size = _check_mapped(name, in_dims, args)
-        if chunk_size is not None and chunk_size < size:
+        if chunk_size is not None and size:
             return by_chunks(name, size, args, kwargs)
 
         results = _Results(name, out_dims)

@@ -116,7 +116,9 @@ def test_a_captured_argument_is_not_read_before_its_new_numbers_are_there() -> N
 
 def test_results_in_chunks_are_no_views_of_arguments() -> None:
     x = x_of()
-    parts, whole = func.vmap(lambda v: v, chunk_size=1)(x), func.vmap(lambda v: v)(x)
+    whole = func.vmap(lambda v: v)(x)
+    assert func.vmap(lambda v: v, chunk_size=len(x))(x).data_ptr() != x.data_ptr()
+    parts = func.vmap(lambda v: v, chunk_size=1)(x)
     x.zero_()
     assert parts.tolist() == [1, 2, 3]
     assert whole.tolist() == [0, 0, 0]

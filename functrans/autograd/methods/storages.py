@@ -198,10 +198,12 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: object =
     Raises:
       RuntimeError: the tensor has derivatives or views.
     """
-    shape = extents(sizes or (size,))
+    shape, reason = extents(sizes or (size,)), "cannot resize variables that require grad"
+    if node_of(self) is not None:
+        raise RuntimeError(reason)
     if shape == self._value.shape:
         return self
-    _check(self, "resize_", "cannot resize variables that require grad")
+    _check(self, "resize_", reason)
     flat = _whole(self).view(self._value.dtype)[storage_offset_of(self) :]
     count = math.prod(shape)
     if flat.size < count:
