@@ -224,11 +224,7 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
     enter_session(x)
     if modes.level:
         check_captured(root_of(x))
-    if x._inference and not modes.inference:
-        raise RuntimeError(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
-            "a clone to get a normal tensor before doing inplace update."
-        )
+    check_inference(x)
     if modes.grad:
         check_leaf(x)
     root = root_of(x)
@@ -256,6 +252,19 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         memory = modes.session.entries[id(x)].value  # what stands for it has no strides
     if isinstance(memory, np.ndarray):
         check_memory(memory, is_constant)
+
+
+def check_inference(x: Tensor) -> None:
+    """Refuse to change inference tensors outside of inference mode.
+
+    Raises:
+      RuntimeError: it is one, and the mode is off.
+    """
+    if x._inference and not modes.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make "
+            "a clone to get a normal tensor before doing inplace update."
+        )
 
 
 def check_leaf(x: Tensor) -> None:

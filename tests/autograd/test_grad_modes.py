@@ -393,6 +393,9 @@ def _plus(a: Any, b: Any) -> Any:
         (lambda x: x[:1].zero_(), "Inplace update to inference tensor outside InferenceMode"),
         (lambda x: x.__setitem__(0, 5.0), "Inplace update to inference tensor"),
         (lambda x: x.copy_(tensor([5.0, 6.0])), "Inplace update to inference tensor"),
+        (lambda x: x.resize_(1), "Inplace update to inference tensor"),
+        (lambda x: x.resize_(2), "Inplace update to inference tensor"),
+        (lambda x: x.set_(tensor([5.0, 6.0])), "Inplace update to inference tensor"),
         (lambda x: x.requires_grad_(), "Setting requires_grad=True on inference tensor outside"),
         (
             lambda x: setattr(x, "requires_grad", True),

@@ -316,6 +316,9 @@ def test_out_is_resized_if_it_has_other_extents() -> None:
     ):
         torch.exp(X, out=part)
     assert part.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match=r"shape \[2\] doesn't match .* \[2, 2\]: it is an arg"):
+        torch.add(part, X, out=part)
+    assert part.tolist() == [1.0, 1.0]
 
 
 FACTORIES: list[Callable[..., Any]] = [

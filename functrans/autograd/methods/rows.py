@@ -238,9 +238,15 @@ def into(
     _check_unrecorded(name, several)
     if len(several) != len(outs):
         raise TypeError(f"{name}(): out= takes {len(several)} tensors, {len(outs)} were given")
+    operands = tree.leaves((args, kwargs))
     for x, new in zip(outs, several, strict=True):
         check_write(x)
         check_result(x, new)
+        if x.shape != new.shape and any(x is operand for operand in operands):
+            raise RuntimeError(
+                f"output with shape {list(x.shape)} doesn't match the broadcast shape "
+                f"{list(new.shape)}: it is an argument of {name}(), too, and is not resized"
+            )
     for x, new in zip(outs, several, strict=True):
         if x.shape != new.shape:
             if math.prod(x.shape):

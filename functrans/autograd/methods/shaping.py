@@ -22,7 +22,7 @@ from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import in_place_of, view
-from functrans.autograd.writes import check_captured, check_expands, check_leaf
+from functrans.autograd.writes import check_captured, check_expands, check_inference, check_leaf
 from functrans.core.dispatch import Tracer
 from functrans.primitives import structural
 
@@ -372,12 +372,8 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
                     "without the underscore."
                 )
         node = None if is_traced else self._node
-        if self._inference and not modes.inference:
-            raise RuntimeError(
-                "Inplace update to inference tensor outside InferenceMode is not allowed.You can "
-                "make a clone to get a normal tensor before doing inplace update."
-            )
-        if modes.grad:
+        check_inference(self)
+        if modes.grad and not modes.inference:
             check_leaf(self)
         elif node is not None and node.primitive is None:
             if not modes.inference and (self._view is not None or self._stored().is_viewed):

@@ -22,7 +22,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.recording import node_of
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.writes import check_captured
+from functrans.autograd.writes import check_captured, check_inference
 from functrans.core.dispatch import Tracer
 
 
@@ -136,6 +136,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 def _check(self: Tensor, what: str, reason: str) -> None:
     """Refuse what has derivatives or no memory, and what a differentiated function captures."""
+    check_inference(self)
     if modes.level:
         check_captured(root_of(self))
     if node_of(self) is not None:
@@ -199,11 +200,11 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: object =
       RuntimeError: the tensor has derivatives or views.
     """
     shape, reason = extents(sizes or (size,)), "cannot resize variables that require grad"
-    if node_of(self) is not None:
-        raise RuntimeError(reason)
-    if shape == self._value.shape:
+    is_same = shape == self._value.shape
+    if not is_same or self._inference or node_of(self) is not None:
+        _check(self, "resize_", reason)
+    if is_same:
         return self
-    _check(self, "resize_", reason)
     flat = _whole(self).view(self._value.dtype)[storage_offset_of(self) :]
     count = math.prod(shape)
     if flat.size < count:
