@@ -244,6 +244,18 @@ T.func.grad(lambda a: a.T.as_strided((2, 2), (1, 2)).square().sum())(x)
 T.func.grad(lambda a: (a * a.is_contiguous()).sum())(x.T)
 T.func.jvp(lambda a: a.as_strided((2,), (1,), 1), (x,), (x,))
 """,
+    "linear algebra": """
+T.view_as_real(T.logdet(Z))
+T.view_as_real(T.logdet(1j * Z) - T.logdet(Z))
+v = Z.clone().requires_grad_(); T.logdet(v).imag.backward(); T.view_as_real(v.grad)
+v = Z.clone().requires_grad_(); T.slogdet(v)[0].imag.backward(); T.view_as_real(v.grad)
+T.logdet(-M[:1, :1]), T.logdet(M)
+[type(f(M)).__name__ for f in (T.linalg.eigh, T.linalg.eig, T.linalg.svd, T.svd, T.linalg.qr, T.qr)]
+[type(f(M)).__name__ for f in (T.slogdet, T.linalg.slogdet, T.linalg.lu, T.linalg.inv_ex)]
+type(T.triangular_solve(M, M)).__name__, T.triangular_solve(M, M, transpose=True)[1]
+[type(f(M, M)).__name__ for f in (T.linalg.lstsq, T.linalg.solve_ex, T.triangular_solve)]
+[n for n in NAMED if not hasattr(T.return_types, n)]
+""",
     "modes": """
 n = T.no_grad(); n.__enter__(); a = T.ones(2, requires_grad=True).numpy(); n.__exit__(0, 0, 0); a
 w.numpy()
@@ -283,6 +295,8 @@ def names(T: Any) -> dict[str, Any]:  # as in the programs
         "u": T.tensor([1, 2, 0], dtype=T.uint8), "s": T.tensor([1, -2, 300], dtype=T.int16),
         "x": T.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),
         "w": T.tensor([1.0, 2.0], requires_grad=True),
+        "Z": T.tensor([[1 + 2j, 0.5], [0.3j, 1 - 1j]]), "M": T.tensor([[3.0, 1.0], [2.0, 5.0]]),
+        "NAMED": "linalg_eigh linalg_eig linalg_qr linalg_inv_ex slogdet qr svd max".split(),
         "i": T.tensor([1, 0]), "z": T.tensor([1 + 2j, 3 - 1j]), "b": T.tensor([True, False]),
     }  # fmt: skip
 

@@ -53,15 +53,21 @@ class LinAlgError(np.linalg.LinAlgError, RuntimeError):
 
 
 _RESULTS = {
-    "slogdet": results("slogdet", "sign", "logabsdet"),
-    "qr": results("qr", "Q", "R"),
-    "svd": results("svd", "U", "S", "Vh"),
-    "eig": results("eig", "eigenvalues", "eigenvectors"),
-    "lu": results("lu", "P", "L", "U"),
-    "lstsq": results("lstsq", "solution", "residuals", "rank", "singular_values"),
+    name: results(f"linalg_{name}", *fields.split())
+    for name, fields in {
+        "slogdet": "sign logabsdet",
+        "qr": "Q R",
+        "svd": "U S Vh",
+        "eig": "eigenvalues eigenvectors",
+        "eigh": "eigenvalues eigenvectors",
+        "lu": "P L U",
+        "lstsq": "solution residuals rank singular_values",
+    }.items()
 }
-_RESULTS["eigh"] = _RESULTS["eig"]
 _OldSvdResult = results("svd", "U", "S", "V")
+_OldQrResult = results("qr", "Q", "R")
+_OldSlogdetResult = results("slogdet", "sign", "logabsdet")
+_TriangularSolution = results("triangular_solve", "solution", "cloned_coefficient")
 
 
 @custom_jvp
@@ -153,18 +159,25 @@ inv = _of_matrices("inv", "LinalgInvEx", fnp.linalg.inv, "The inverse of square 
 det = _of_matrices("det", "LinalgDet", fnp.linalg.det, "The determinant of square matrices.")
 
 
-def slogdet(A: Tensor) -> Any:
+def linalg_slogdet(A: Tensor) -> Any:
     """Sign and logarithm of the size of the determinant."""
     _check_matrix("linalg.slogdet", A, is_square=True)
     return _factors("slogdet", "LinalgSlogdet", fnp.linalg.slogdet, A)
 
 
+def slogdet(input: Tensor) -> Any:
+    """Sign and logarithm of the size of the determinant."""
+    return _OldSlogdetResult(*linalg_slogdet(input))
+
+
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant; NaN where it is negative."""
+    """The logarithm of the determinant; NaN where that is real and negative."""
     _check_matrix("logdet", input, is_square=True)
 
     def of(a: Any) -> Any:
         sign, size = fnp.linalg.slogdet(a)
+        if dtype_of(a).kind == "c":
+            return size + ew.log(sign)
         return fnp.where(sign < 0, math.nan, size)
 
     return composite("Where", of, input)
@@ -257,7 +270,7 @@ def triangular_solve(
     """The solution of a triangular system, and the matrix."""
     matrix = A.mT if transpose else A
     made = solve_triangular(matrix, b, upper=upper != transpose, unitriangular=unitriangular)
-    return made, A
+    return _TriangularSolution(made, A.clone())
 
 
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
@@ -376,7 +389,7 @@ def qr(A: Tensor, mode: str = "reduced") -> Any:
 
 def old_qr(input: Tensor, some: bool = True) -> Any:
     """An orthogonal and a triangular factor."""
-    return qr(input, "reduced" if some else "complete")
+    return _OldQrResult(*qr(input, "reduced" if some else "complete"))
 
 
 def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
@@ -485,7 +498,7 @@ def _checked_form(
       *fields: names of its result and of the report.
     """
     name = function.__name__.removeprefix("linalg_")
-    kind = results(f"{function.__name__}_ex", *fields)
+    kind = results(f"linalg_{name}_ex", *fields)
 
     def operation(A: Tensor, *args: Any, check_errors: bool = False, **kwargs: object) -> Any:
         _check_matrix(f"linalg.{name}", A, is_square=True)
@@ -624,12 +637,13 @@ METHODS: dict[str, Any] = {**methods_of(ROWS)}
 FUNCTIONS: dict[str, Any] = functions_of(ROWS)
 _TABLE: dict[str, Any] = {
     **by_name(
-        inv, det, slogdet, pinv, solve, solve_triangular, lstsq, qr, svdvals, eigh, eigvalsh, eig,
+        inv, det, pinv, solve, solve_triangular, lstsq, qr, svdvals, eigh, eigvalsh, eig,
         eigvals, vector_norm, matrix_norm, cond, matrix_rank, matrix_exp, matrix_power,
         products.matmul, lu, tensorinv, tensorsolve, products.multi_dot, products.vecdot,
     ),
     "cholesky": linalg_cholesky,
     "svd": linalg_svd,
+    "slogdet": linalg_slogdet,
     "norm": linalg_norm,
     "inv_ex": _checked_form(inv, _singular, "inverse", "info"),
     "cholesky_ex": _checked_form(linalg_cholesky, _indefinite, "L", "info"),
