@@ -412,6 +412,12 @@ class _BatchNorm(_Affine):
             expected = " or ".join(f"{n}D" for n in self.ranks)
             raise ValueError(f"expected {expected} input (got {rank}D input)")
 
+    def _plan_own(self, state: Any, prefix: str, metadata: Any, *rest: Any) -> None:
+        key = f"{prefix}num_batches_tracked"
+        if self.track_running_stats and metadata.get("version", 0) < 2 and key not in state:
+            state[key] = self.num_batches_tracked  # older states and plain dictionaries lack it
+        super()._plan_own(state, prefix, metadata, *rest)
+
     def reset_running_stats(self) -> None:
         """Forget all batches."""
         if self.track_running_stats:
