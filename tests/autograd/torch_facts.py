@@ -256,6 +256,44 @@ type(T.triangular_solve(M, M)).__name__, T.triangular_solve(M, M, transpose=True
 [type(f(M, M)).__name__ for f in (T.linalg.lstsq, T.linalg.solve_ex, T.triangular_solve)]
 [n for n in NAMED if not hasattr(T.return_types, n)]
 """,
+    "complex numbers": """
+[ok(f, z, z) for f in (T.lt, T.le, T.gt, T.ge, T.eq, T.ne)]
+z < z
+1 >= z
+T.tensor(1.0) < 1j
+[ok(f, z) for f in (T.argmax, T.argmin, T.max, T.min, T.amax, T.amin, T.aminmax, T.sort, T.argsort)]
+[ok(f, z) for f in (T.msort, T.median, T.nanmedian, T.mode, T.unique, T.unique_consecutive)]
+[ok(f, z, 0) for f in (T.cummax, T.cummin, T.max, T.min, T.median, T.clamp, T.clamp_min, T.clip)]
+[ok(f, z, 1) for f in (T.topk, T.kthvalue, T.clamp_max, T.remainder, T.fmod, T.floor_divide)]
+[ok(f, z, z) for f in (T.maximum, T.fmin, T.searchsorted, T.hypot, T.copysign, T.atan2)]
+[ok(f, z) for f in (T.floor, T.ceil, T.trunc, T.round, T.frac, T.signbit, T.isposinf, T.isneginf)]
+[ok(f, z) for f in (F.relu, F.relu6, F.leaky_relu, F.hardtanh, F.elu, F.gelu, F.softplus)]
+[ok(f, z, 0) for f in (T.softmax, T.log_softmax)], [ok(f, z, z) for f in (T.heaviside, T.xlogy)]
+T.argmax(z)
+T.clamp(z, 0, 1)
+z // 2
+2 // z
+z % z
+T.div(z, z, rounding_mode="trunc")
+T.logaddexp2(z, z), 0
+T.logaddexp(T.tensor([1, 2]), T.tensor([1, 2]))
+T.view_as_real(T.logaddexp(z, z * 2)), T.view_as_real(T.logaddexp(z, T.tensor([1.0, 2.0])))
+v = z.clone().requires_grad_(); T.logaddexp(v, v * 1j).imag.sum().backward(); T.view_as_real(v.grad)
+v = z.clone().requires_grad_(); T.logaddexp(1j * z, v).real.sum().backward(); T.view_as_real(v.grad)
+T.matrix_power(N, 3), T.linalg.matrix_power(N, 0), N.to(T.int8).matrix_power(5)
+T.matrix_power(N, -1)
+T.chain_matmul(M), T.chain_matmul(N), T.chain_matmul(N, N)
+v = M.clone().requires_grad_(); (T.chain_matmul(v) * M).sum().backward(); v.grad
+T.chain_matmul()
+T.chain_matmul(w)
+T.linalg.multi_dot([M])
+""",
+    "states": """
+n = T.nn.BatchNorm1d(2); d = dict(n.state_dict()); del d[COUNT]; n.load_state_dict(d)[0], len(d)
+n = T.nn.BatchNorm1d(2); d = n.state_dict(); del d[COUNT]; len(n.load_state_dict(d)[0])
+n = T.nn.BatchNorm1d(2); d = dict(n.state_dict()); del d["weight"]; len(n.load_state_dict(d)[0])
+n = T.nn.InstanceNorm1d(2, 1e-5, 0.1, False, True); n.load_state_dict({MEAN: i, VAR: i}); n(x).shape
+""",
     "modes": """
 n = T.no_grad(); n.__enter__(); a = T.ones(2, requires_grad=True).numpy(); n.__exit__(0, 0, 0); a
 w.numpy()
@@ -296,7 +334,9 @@ def names(T: Any) -> dict[str, Any]:  # as in the programs
         "x": T.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]),
         "w": T.tensor([1.0, 2.0], requires_grad=True),
         "Z": T.tensor([[1 + 2j, 0.5], [0.3j, 1 - 1j]]), "M": T.tensor([[3.0, 1.0], [2.0, 5.0]]),
-        "NAMED": "linalg_eigh linalg_eig linalg_qr linalg_inv_ex slogdet qr svd max".split(),
+        "N": T.tensor([[3, 1], [2, 5]]),
+        "NAMED": ["linalg_eigh", "linalg_qr", "linalg_inv_ex", "slogdet", "qr", "svd", "max"],
+        "COUNT": "num_batches_tracked", "MEAN": "running_mean", "VAR": "running_var",
         "i": T.tensor([1, 0]), "z": T.tensor([1 + 2j, 3 - 1j]), "b": T.tensor([True, False]),
     }  # fmt: skip
 

@@ -45,6 +45,7 @@ from functrans.core.dispatch import Tracer, dtype_of, elementwise
 from functrans.core.primitive import Primitive
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
+from functrans.primitives.complex_parts import real
 from functrans.primitives.structural import cast
 
 _NUMBERS = (int, float, complex, bool)
@@ -89,6 +90,22 @@ def in_dtype(x: Tensor | complex, dtype: np.dtype, convert: Any = wrapped) -> An
     if isinstance(x, _NUMBERS):
         return convert(x, dtype)
     return to_dtype(x, dtype)
+
+
+def refuse_kinds(name: str, kinds: str, *operands: Any) -> None:
+    """Refuse operands whose common dtype is of some kinds.
+
+    Args:
+      name: torch's name of the kernel.
+      kinds: NumPy's letters, ``"c"`` for complex numbers.
+      *operands: tensors and numbers.
+
+    Raises:
+      NotImplementedError: they are of such.
+    """
+    dtype = result_dtype(*operands)
+    if dtype.kind in kinds:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{torch_kind(dtype)}'")
 
 
 def other_operand(self: Tensor, other: Any) -> Any:
@@ -138,10 +155,8 @@ def binary(
             first = input if isinstance(input, Tensor) else other
             check_tensor(name, first)
             other = checked_operand(name, first, other)
-        if refuses and result_dtype(input, other).kind in refuses:
-            raise NotImplementedError(
-                f"\"{name}\" not implemented for '{torch_kind(result_dtype(input, other))}'"
-            )
+        if refuses:
+            refuse_kinds(f"{name}_cpu", refuses, input, other)
         return named(apply(primitive, input, other, true), label)
 
     return documented(
@@ -322,8 +337,8 @@ def div(input: Tensor, other: object, *, rounding_mode: str | None = None) -> Te
             f"'{rounding_mode}'"
         )
     a, b = promoted(input, other)
-    dtype = result_dtype(input, other)
-    if dtype.kind in "iub":
+    refuse_kinds("div_trunc_cpu", "c", a, b)
+    if result_dtype(a, b).kind in "iub":
         _refuse_zero(b)
         return fixed(_truncated, a, b)
     return stepwise(_rounded_label(other), lambda x, y: ew.trunc(x / y), a, b)
@@ -369,6 +384,7 @@ def floor_divide(input: Any, other: object, label: str = "FloorDivide") -> Tenso
       RuntimeError: division of integers by zero.
     """
     a, b = promoted(input, other)
+    refuse_kinds("div_floor_cpu", "c", a, b)
     if result_dtype(a, b).kind in "iub":
         _refuse_zero(b)
         return elementwise(ew.floor_divide_p, a, b)
@@ -378,6 +394,7 @@ def floor_divide(input: Any, other: object, label: str = "FloorDivide") -> Tenso
 def _remainder(name: str, label: str, primitive: Primitive, sign_of: str) -> Callable[..., Any]:
     def operation(input: object, other: Any) -> Tensor:
         a, b = promoted(input, other)
+        refuse_kinds(f"{name}_cpu", "c", a, b)
         if result_dtype(a, b).kind in "iub":
             _refuse_zero(b)
         own = f"{label}Backward1" if isinstance(other, Tensor) else label
@@ -390,6 +407,22 @@ def _remainder(name: str, label: str, primitive: Primitive, sign_of: str) -> Cal
 
 remainder = _remainder("remainder", "Remainder", te.torch_remainder_p, "divisor")
 fmod = _remainder("fmod", "Fmod", ew.fmod_p, "dividend")
+
+
+_logaddexp = binary("logaddexp", "Logaddexp", te.torch_logaddexp_p, refuses="iub")
+
+
+def logaddexp(input: Tensor, other: Any) -> Tensor:
+    """The logarithm of the sum of exponentials of two tensors, which broadcast."""
+    if result_dtype(input, other).kind != "c":
+        return _logaddexp(input, other)
+
+    def of(x: Any, y: Any) -> Any:
+        is_first = real(x) >= real(y)
+        larger, smaller = ew.where(is_first, x, y), ew.where(is_first, y, x)
+        return larger + ew.log1p(ew.exp(smaller - larger))
+
+    return joined("Logaddexp", of, input, other)
 
 
 def power(input: Any, exponent: Any) -> Tensor:
@@ -474,11 +507,11 @@ ROWS: tuple[Row, ...] = (
         ("arctan2",),
         "mfi",
     ),
-    _two("hypot", "Hypot", te.torch_hypot_p, "mfi"),
-    _two("logaddexp", "Logaddexp", te.torch_logaddexp_p, true=True),
-    _two("logaddexp2", "Logaddexp2", te.torch_logaddexp2_p, true=True),
-    _two("copysign", "Copysign", te.torch_copysign_p, "mfi", true=True),
-    _two("nextafter", "Nextafter", ew.nextafter_p, "mfi"),
+    _two("hypot", "Hypot", te.torch_hypot_p, "mfi", refuses="c"),
+    Row("logaddexp", logaddexp),
+    _two("logaddexp2", "Logaddexp2", te.torch_logaddexp2_p, refuses="iubc"),
+    _two("copysign", "Copysign", te.torch_copysign_p, "mfi", true=True, refuses="c"),
+    _two("nextafter", "Nextafter", ew.nextafter_p, "mfi", refuses="c"),
     _two("gcd", "Gcd", ew.gcd_p, "mfi", refuses="fc"),
     _two("lcm", "Lcm", ew.lcm_p, "mfi", refuses="fc"),
 )  # fmt: skip

@@ -13,7 +13,7 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named
-from functrans.autograd.methods.arithmetic import in_dtype, joined
+from functrans.autograd.methods.arithmetic import in_dtype, joined, refuse_kinds
 from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
@@ -95,6 +95,7 @@ def clamp(input: Tensor, min: object = None, max: Any = None) -> Tensor:
     """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+    _refuse_complex(input, min, max)
     by_tensor = isinstance(min, Tensor) or isinstance(max, Tensor)
     if by_tensor:
         bounds = [None if b is None else lifted(b, input) for b in (min, max)]
@@ -112,6 +113,12 @@ def clamp(input: Tensor, min: object = None, max: Any = None) -> Tensor:
     return composite("ClampBackward1", clamped, input)
 
 
+def _refuse_complex(*operands: Any) -> None:
+    """Refuse bounds of complex numbers, and such numbers themselves."""
+    if result_dtype(*[x for x in operands if x is not None]).kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
+
+
 def _clamped_by_tensors(label: str, x: Tensor, low: Any, high: Any) -> Tensor:
     """Bounds that are tensors get the gradient where they are the result, and ``x`` at ties."""
     if high is None:
@@ -123,6 +130,7 @@ def _clamped_by_tensors(label: str, x: Tensor, low: Any, high: Any) -> Tensor:
 
 def clamp_min(input: Tensor, min: object) -> Tensor:
     """Each element at least ``min``."""
+    _refuse_complex(input, min)
     if isinstance(min, Tensor):
         return _clamped_by_tensors("ClampMinBackward1", input, min, None)
     return named(clamp(input, min=min), "ClampMin")
@@ -130,6 +138,7 @@ def clamp_min(input: Tensor, min: object) -> Tensor:
 
 def clamp_max(input: Tensor, max: object) -> Tensor:
     """Each element at most ``max``."""
+    _refuse_complex(input, max)
     if isinstance(max, Tensor):
         return _clamped_by_tensors("ClampMaxBackward1", input, None, max)
     return named(clamp(input, max=max), "ClampMax")
@@ -198,11 +207,15 @@ def ldexp(input: Tensor, other: object) -> Tensor:
 
 def xlogy(input: Any, other: Any) -> Tensor:
     """``input * log(other)``, 0 where ``input`` is 0."""
+    refuse_kinds("xlogy_cpu", "c", input, other)
     return joined("Xlogy", te.xlogy, input, other, true=True)
 
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """0 below 0, 1 above, ``values`` at 0."""
+    check_tensor("heaviside", values, "values", 2)
+    if "c" in (input.dtype.kind, values.dtype.kind):
+        raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if input.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
     return fixed(lambda x, at: cast(fnp.heaviside(x, at), input.dtype), input, values)

@@ -12,7 +12,13 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.autograd.methods.arithmetic import apply, checked_operand, other_operand, promoted
+from functrans.autograd.methods.arithmetic import (
+    apply,
+    checked_operand,
+    other_operand,
+    promoted,
+    refuse_kinds,
+)
 from functrans.autograd.methods.rows import (
     Row,
     check_tensor,
@@ -31,10 +37,14 @@ from functrans.primitives import elementwise as ew
 
 
 def _comparison(name: str, primitive: Any, operand: Callable[..., Any]) -> Callable[..., Any]:
+    is_of_order = name not in ("eq", "ne")
+
     def operation(input: Tensor, other: Any) -> Tensor:
         other = operand(input, other)
         if other is NotImplemented:
             return NotImplemented
+        if is_of_order and (input.dtype.kind == "c" or not isinstance(other, (int, float))):
+            refuse_kinds(f"{name}_cpu", "c", input, other)
         return apply(primitive, input, other)
 
     return documented(operation, name, f"``{name}`` of two tensors, or of a tensor and a number.")
@@ -70,6 +80,12 @@ def _test(name: str, function: Callable[[Tensor], Any]) -> Row:
         return function(input)
 
     return Row(name, documented(operation, name, f"``{name}`` of each element."))
+
+
+def _is_infinite(name: str, infinity: float, x: Tensor) -> Tensor:
+    if x.dtype.kind == "c":
+        raise RuntimeError(f"{name} does not support complex inputs.")
+    return apply(ew.equal_p, x, infinity)
 
 
 def _same_dtype(input: Tensor, other: Tensor) -> None:
@@ -130,8 +146,8 @@ ROWS: tuple[Row, ...] = (
     _test("isnan", ew.isnan),
     _test("isinf", ew.isinf),
     _test("isfinite", ew.isfinite),
-    _test("isposinf", lambda x: apply(ew.equal_p, x, np.inf)),
-    _test("isneginf", lambda x: apply(ew.equal_p, x, -np.inf)),
+    _test("isposinf", partial(_is_infinite, "isposinf", np.inf)),
+    _test("isneginf", partial(_is_infinite, "isneginf", -np.inf)),
     _test("isreal", lambda x: fixed(fnp.isreal, x)),
 )  # fmt: skip
 

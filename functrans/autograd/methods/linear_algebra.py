@@ -89,12 +89,14 @@ def _as_hermitian_jvp(primals: Any, tangents: Any) -> Any:
 # checks ------------------------------------------------------------------------------------------
 
 
-def _check_matrix(name: str, a: Tensor, is_square: bool = False) -> None:
-    """Refuse what is no stack of matrices of floating or complex numbers."""
+def _check_matrix(
+    name: str, a: Tensor, is_square: bool = False, takes_integers: bool = False
+) -> None:
+    """Refuse what is no stack of matrices of floating or complex numbers, or of integers."""
     check_tensor(name, a, "A")
     if len(a.shape) < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
-    if a.dtype.kind in "iub":
+    if a.dtype.kind in ("b" if takes_integers else "iub"):
         raise RuntimeError(
             f"{name}: Expected a floating point or complex tensor as input. Got "
             f"{torch_kind(a.dtype)}"
@@ -608,8 +610,8 @@ matrix_exp = _of_matrices(
 
 
 def matrix_power(A: Tensor, n: int) -> Tensor:
-    """An integer power of square matrices."""
-    _check_matrix("linalg.matrix_power", A, is_square=True)
+    """An integer power of square matrices; negative ones of floating or complex numbers."""
+    _check_matrix("linalg.inv" if n < 0 else "linalg.matrix_power", A, True, n >= 0)
     label = "LinalgInvEx" if n == -1 else "UnsafeView" if len(A.shape) > 2 else "Mm"
     return _computed("linalg.matrix_power", label, lambda a: fnp.linalg.matrix_power(a, n), A)
 

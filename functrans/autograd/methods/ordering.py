@@ -14,6 +14,7 @@ import numpy as np
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, several
 from functrans.autograd.methods import arithmetic
+from functrans.autograd.methods.arithmetic import refuse_kinds
 from functrans.autograd.methods.reductions import axes_of, reduced
 from functrans.autograd.methods.rows import (
     Row,
@@ -125,6 +126,7 @@ def _extremum(
 
 def _amax(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def operation(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+        refuse_kinds(f"{name[1:]}_values_cpu", "c", input)
         axes = axes_of(input, dim)
         if any(not input.shape[axis] for axis in axes):
             raise IndexError(f"{name}(): Expected reduction dim to have non-zero size.")
@@ -137,6 +139,7 @@ def _amax(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest element, of all or along an axis."""
+    refuse_kinds("aminmax_cpu", "c", input)
     return _MinMax(
         reduced("Aminmax", input, reduction.torch_min, dim, keepdim),
         reduced("Aminmax", input, reduction.torch_max, dim, keepdim),
@@ -145,6 +148,8 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 def _position(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def operation(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        if input.dtype.kind == "c":
+            raise RuntimeError(f"{name}(): does not support complex input")
         if dim is None:
             if not math.prod(input.shape):
                 raise IndexError(
@@ -169,6 +174,7 @@ def _position(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _cumulative(name: str, running: Any, at_least: Any) -> Callable[..., Any]:
     def operation(input: Tensor, dim: int) -> Any:
+        refuse_kinds(f"{name}_cpu", "c", input)
         axis = axis_of(dim, len(input.shape))
 
         def of(x: Any) -> Any:
@@ -195,8 +201,14 @@ def _sorted_positions(x: Any, axis: int, descending: bool) -> Array:
     return fnp.flip(backwards, axis)
 
 
+def _refuse_complex(name: str, x: Tensor) -> None:
+    if x.dtype.kind == "c":
+        raise RuntimeError(f"{name} does not support complex dtypes on CPU")
+
+
 def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The elements of each line in order, and where they stood; equal ones keep their order."""
+    _refuse_complex("Sort", input)
     axis = axis_of(dim, len(input.shape))
 
     def of(x: Any) -> Any:
@@ -222,6 +234,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     Raises:
       RuntimeError: there are fewer.
     """
+    _refuse_complex("topk", input)
     axis = axis_of(dim, len(input.shape))
     if not 0 <= k <= (input.shape[axis] if input.shape else 1):
         raise RuntimeError("selected index k out of range")
@@ -240,6 +253,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     Raises:
       RuntimeError: there are fewer.
     """
+    refuse_kinds("kthvalue_cpu", "c", input)
     axis = axis_of(dim, len(input.shape))
     if not 1 <= k <= (input.shape[axis] if input.shape else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
@@ -268,6 +282,7 @@ def _median(name: str, is_nan_skipped: bool) -> Callable[..., Any]:
         return ew.where(has_nan, first, middle)
 
     def operation(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+        refuse_kinds("median_cpu" if dim is None else "median_out", "c", input)
         if dim is not None:
             own = "NanmedianBackward1" if is_nan_skipped else "MedianBackward1"
             return _selected(name, own, input, position, dim, keepdim)
@@ -311,6 +326,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         found = take_along_axis(order, place, last)
         return structural.reshape(found, shape_of(found)[:-1])
 
+    refuse_kinds("mode_cpu", "c", input)
     return _selected("mode", "Mode", input, position, dim, keepdim)
 
 
@@ -414,6 +430,7 @@ def unique(
 
     They have the derivative of the first of those that are equal.
     """
+    refuse_kinds("unique", "c", input)
     find: Any = np.unique
     _, first, *rest = find(
         np.asarray(looked_at(input)),
@@ -436,6 +453,7 @@ def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """The elements, or slices along an axis, without those that equal the one before."""
+    refuse_kinds("unique", "c", input)
     value = np.asarray(looked_at(input))
     lines = value.reshape(-1) if dim is None else np.moveaxis(value, dim, 0)
     steps = lines[1:] != lines[:-1]
@@ -479,6 +497,7 @@ def searchsorted(
             "dimensions of boundaries tensor and input value tensor must match, but we got "
             f"boundaries tensor {list(shape)} and input value tensor {list(wanted_shape)}"
         )
+    refuse_kinds("searchsorted_out_cpu", "c", lines, input)
     dtype = result_dtype(lines, input)
 
     def of(*operands: Any) -> Any:
@@ -528,8 +547,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Counts of elements in intervals of one width."""
-    if input.dtype.kind in "iub":
-        raise RuntimeError(f"\"histogram_cpu\" not implemented for '{torch_kind(input.dtype)}'")
+    refuse_kinds("histogram_cpu", "iubc", input)
 
     def of(x: Any) -> Any:
         ends: tuple[Any, Any] = (float(min), float(max))

@@ -12,7 +12,7 @@ from typing import Any
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named
 from functrans.autograd.dtypes import limits_of
-from functrans.autograd.methods.arithmetic import stepwise
+from functrans.autograd.methods.arithmetic import refuse_kinds, stepwise
 from functrans.autograd.methods.rows import (
     Row,
     copied,
@@ -24,7 +24,6 @@ from functrans.autograd.methods.rows import (
     results,
     rows_of,
 )
-from functrans.autograd.promotion import torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import dtype_of
 from functrans.core.values import Array
@@ -63,14 +62,10 @@ def unary(
         kind = input._value.dtype.kind
         if kind not in "fV":
             if kind == "c" and not complex_:
-                raise NotImplementedError(
-                    f"\"{name}\" not implemented for '{torch_kind(input.dtype)}'"
-                )
+                refuse_kinds(f"{name}_vml_cpu", "c", input)
             if kind in "iub":
                 if integers == REFUSED:
-                    raise NotImplementedError(
-                        f"\"{name}\" not implemented for '{torch_kind(input.dtype)}'"
-                    )
+                    refuse_kinds(f"{name}_cpu", "iub", input)
                 if integers == TO_FLOAT:
                     input = floating(input)
                 elif integers == COPY:
@@ -124,6 +119,7 @@ def round_(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest integer, the even one of two; or the nearest number of some decimals."""
     if input.dtype.kind in "iub":
         return copied(input, "Clone")
+    refuse_kinds("round_vml_cpu", "c", input)
     if not decimals:
         return stepwise("Round", ew.rint, input)
     scale = 10.0 ** abs(decimals)
@@ -138,6 +134,8 @@ def _stepwise(name: str, label: str, function: Callable[..., Any]) -> Callable[.
     def operation(input: Tensor) -> Tensor:
         if input.dtype.kind in "iub":
             return copied(input, "Clone")
+        if input.dtype.kind == "c":
+            raise NotImplementedError(f"{name} is not supported for complex inputs")
         return stepwise(label, function, input)
 
     return documented(operation, name, f"``{name}`` of each element.")
@@ -171,6 +169,7 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
             x = te.clamp(x, number(eps), number(1 - eps))
         return te.logit(x)
 
+    refuse_kinds("logit_cpu", "c", input)
     return composite("Logit", of, floating(input))
 
 
@@ -205,6 +204,8 @@ def positive(input: Tensor) -> Tensor:
 
 def signbit(input: Tensor) -> Tensor:
     """Whether the sign bit is set."""
+    if input.dtype.kind == "c":
+        raise NotImplementedError("signbit is not implemented for complex tensors.")
     return fixed(fnp.signbit, input)
 
 

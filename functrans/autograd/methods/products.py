@@ -306,14 +306,24 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
 
 
 def chain_matmul(*matrices: Any) -> Tensor:
-    """The product of matrices, in the cheapest order."""
-    return multi_dot(
-        matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices
-    )
+    """The product of matrices, in the cheapest order; one alone is itself.
+
+    Raises:
+      RuntimeError: there are none, or they are no matrices.
+    """
+    given = matrices[0] if len(matrices) == 1 and not isinstance(matrices[0], Tensor) else matrices
+    if not given:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for x in given:
+        if len(x.shape) != 2:
+            raise RuntimeError(f"Tensor dimension is {len(x.shape)}, expected 2 instead.")
+    return given[0].view_as(given[0]) if len(given) == 1 else multi_dot(given)
 
 
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of matrices, in the cheapest order; the first and last may be vectors."""
+    if len(tensors) < 2:
+        raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
     for i, x in enumerate(tensors):
         end = {0: "the first", len(tensors) - 1: "the last"}.get(i)
         if len(x.shape) != 2 and not (end and len(x.shape) == 1):

@@ -365,7 +365,7 @@ def _softmax(
     def operation(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
         if dtype is not None:
             self = to_dtype(self, np.dtype(dtype))
-        if self.dtype.kind in "iub":
+        if self.dtype.kind in "iubc":
             raise NotImplementedError(
                 f"\"{name}_lastdim_kernel_impl\" not implemented for '{torch_kind(self.dtype)}'"
             )

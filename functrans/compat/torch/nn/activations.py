@@ -49,9 +49,12 @@ def check_tensor(name: str, argument: str, position: int, x: Tensor) -> None:
     check(name, x, argument, position)
 
 
+_OF_COMPLEX = ("silu", "softsign", "tanhshrink")
+
+
 def _check_floating(name: str, x: Tensor) -> None:
-    if x.dtype.kind in "iub":
-        raise RuntimeError(f"\"{name}_cpu\" not implemented for '{short_dtype(x.dtype)}'")
+    if x.dtype.kind in ("iub" if name in _OF_COMPLEX else "iubc"):
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{short_dtype(x.dtype)}'")
 
 
 def short_dtype(dtype: np.dtype) -> str:
@@ -161,6 +164,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         check_tensor("relu", "input", 1, input)
         if inplace:
             return overwrite("relu_", input, RELU)
+    if input._value.dtype.kind == "c":
+        raise NotImplementedError("clamp is not supported for complex types")
     return RELU(input)
 
 
