@@ -288,6 +288,24 @@ T.chain_matmul()
 T.chain_matmul(w)
 T.linalg.multi_dot([M])
 """,
+    "dtypes of results": """
+[T.vander(A).dtype for A in ALL if A.dtype != T.bool], T.vander(T.ones(2))
+kinds(lambda A, B: T.trapezoid(A, B))
+kinds(lambda A, B: T.trapz(A))
+kinds(lambda A, B: T.gradient(A)[0])
+kinds(lambda A, B: T.cumulative_trapezoid(A))
+kinds(lambda A, B: F.pairwise_distance(A, B))
+kinds(lambda A, B: T.dist(A, B))
+kinds(lambda A, B: F.cosine_similarity(A, B, 0))
+kinds(lambda A, B: A.any())
+kinds(lambda A, B: T.all(A, 0))
+kinds(lambda A, B: F.avg_pool1d(A[None], 2, 1))
+kinds(lambda A, B: F.avg_pool2d(A.reshape(1, 1, 2), (1, 2)))
+[ok(F.avg_pool3d, A.reshape(1, 1, 1, 2), (1, 1, 2)) for A in ALL[1:]]
+F.avg_pool1d(T.tensor([[-3, -4, 2, 7]]), 2)
+F.avg_pool1d(T.tensor([[-3, 4]]), 3, 1, 1, False, False)
+T.gradient(N, spacing=(i + N[0], N[1]))[0]
+""",
     "states": """
 n = T.nn.BatchNorm1d(2); d = dict(n.state_dict()); del d[COUNT]; n.load_state_dict(d)[0], len(d)
 n = T.nn.BatchNorm1d(2); d = n.state_dict(); del d[COUNT]; len(n.load_state_dict(d)[0])
@@ -326,7 +344,21 @@ def names(T: Any) -> dict[str, Any]:  # as in the programs
             return False
         return True
 
+    every = [T.tensor([1, 3]).to(getattr(T, name)) for name in DTYPES.split()]
+
+    def kinds(function: Any) -> str:
+        """The dtypes that a function of tensors of two dtypes gives; "-" where it refuses."""
+        found = []
+        for a in every:
+            for b in every:
+                try:
+                    found.append(str(function(a, b).dtype).replace("torch.", ""))
+                except (RuntimeError, ValueError):
+                    found.append("-")
+        return " ".join(found)
+
     return {
+        "kinds": kinds, "ALL": every,
         "T": T, "np": np, "io": io, "NAMES": DTYPES.split(), "copy": copy,
         "pickle": pickle, "F": T.nn.functional, "ok": ok, "e": T.zeros(0),
         "OPERATORS": operators,

@@ -257,14 +257,14 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """
     if isinstance(input, Tensor):
         other = checked_operand("sub", input, other)
-    _refuse_truth(input, other)
+    refuse_truth(input, other)
     if type(alpha) is int and alpha == 1:
         made = apply(ew.subtract_p, input, other)
         return made if isinstance(input, Tensor) else named(made, "RsubBackward1")
     return _with_alpha("sub", "Sub", ew.subtract_p, input, other, alpha)
 
 
-def _refuse_truth(a: Tensor | complex, b: Any) -> None:
+def refuse_truth(a: Tensor | complex, b: Any) -> None:
     """Refuse the subtraction of truth values."""
     kinds = [x._value.dtype.kind for x in (a, b) if isinstance(x, Tensor)]
     if kinds == ["b", "b"]:
@@ -309,7 +309,7 @@ def _alpha(name: str, alpha: Any, dtype: np.dtype) -> Any:
 def rsub(input: Tensor, other: object, *, alpha: object = 1) -> Tensor:
     """``other - alpha * input``."""
     other = checked_operand("rsub", input, other)
-    _refuse_truth(input, other)
+    refuse_truth(input, other)
     label = "Rsub" if isinstance(other, Tensor) else "RsubBackward1"
     factor = _alpha("rsub", alpha, result_dtype(input, other))
     return joined(label, lambda x, y: y - (x if alpha == 1 else x * factor), input, other)

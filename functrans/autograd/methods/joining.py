@@ -14,6 +14,7 @@ import numpy as np
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite
+from functrans.autograd.methods.arithmetic import joined
 from functrans.autograd.methods.rows import (
     Row,
     by_name,
@@ -21,6 +22,7 @@ from functrans.autograd.methods.rows import (
     constant,
     copied,
     documented,
+    floating,
     functions_of,
     methods_of,
     rows_of,
@@ -382,15 +384,25 @@ def _triangle_indices(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The matrix of powers of a vector."""
-    return composite("Cumprod", lambda v: fnp.vander(v, N, increasing), x)
+    dtype = np.result_type(x.dtype, np.int64) if x.dtype.kind in "iub" else x.dtype
+    return composite("Cumprod", lambda v: structural.cast(fnp.vander(v, N, increasing), dtype), x)
 
 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The integral along an axis by the trapezoidal rule."""
+    """The integral along an axis by the trapezoidal rule.
+
+    Raises:
+      RuntimeError: a tensor is of truth values.
+    """
+    for name, operand in {"y": y, "x": x}.items():
+        if operand is not None and operand.dtype.kind == "b":
+            raise RuntimeError(
+                f"trapezoid: received a bool input for `{name}`, but bool is not supported"
+            )
     axis = axis_of(dim, len(y.shape))
     if x is None:
-        return composite("MulBackward1", lambda v: fnp.trapezoid(v, dx=dx, axis=axis), y)
-    return composite("DivBackward1", lambda v, at: fnp.trapezoid(v, at, axis=axis), y, x)
+        return composite("MulBackward1", lambda v: fnp.trapezoid(v, dx=dx, axis=axis), floating(y))
+    return joined("DivBackward1", lambda v, at: fnp.trapezoid(v, at, axis=axis), y, x, true=True)
 
 
 def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:

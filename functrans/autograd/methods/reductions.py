@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named, several
+from functrans.autograd.methods.arithmetic import joined, refuse_truth
 from functrans.autograd.methods.rows import (
     Row,
     copied,
@@ -28,7 +29,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
-from functrans.autograd.promotion import to_dtype, torch_kind
+from functrans.autograd.promotion import result_dtype, to_dtype, torch_kind
 from functrans.autograd.tensors import Tensor
 from functrans.core.boundary import warn
 from functrans.core.dispatch import bind, dtype_of, shape_of
@@ -314,7 +315,14 @@ def norm(
 
 def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The norm of the difference."""
-    return composite(
+    refuse_truth(self, other)
+    dtype = result_dtype(self, other)
+    if dtype.kind in "iub":
+        raise RuntimeError(
+            "norm(): input dtype should be either floating point or complex. Got "
+            f"{torch_kind(dtype)} instead."
+        )
+    return joined(
         "Dist",
         lambda x, y: vector_norm_of(x - y, tuple(range(len(shape_of(x - y)))), float(p)),
         self,
@@ -418,14 +426,24 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
 # truth -------------------------------------------------------------------------------------------
 
 
+def _truth(self: Tensor, label: str, function: Any, dim: object, keepdim: bool) -> Tensor:
+    is_bytes = self.dtype == np.uint8
+
+    def of(x: Any, axes: Any) -> Any:
+        found = function(x != 0, axes)
+        return structural.cast(found, np.dtype(np.uint8)) if is_bytes else found
+
+    return reduced(label, self, of, dim, keepdim)
+
+
 def any_of(self: Tensor, dim: object = None, keepdim: bool = False) -> Tensor:
-    """Whether any element is not 0."""
-    return reduced("Any", self, lambda x, axes: reduction.reduce_any(x != 0, axes), dim, keepdim)
+    """Whether any element is not 0; 0 or 1 of the dtype uint8."""
+    return _truth(self, "Any", reduction.reduce_any, dim, keepdim)
 
 
 def all_of(self: Tensor, dim: object = None, keepdim: bool = False) -> Tensor:
-    """Whether all elements are not 0."""
-    return reduced("All", self, lambda x, axes: reduction.reduce_all(x != 0, axes), dim, keepdim)
+    """Whether all elements are not 0; 0 or 1 of the dtype uint8."""
+    return _truth(self, "All", reduction.reduce_all, dim, keepdim)
 
 
 def count_nonzero(self: Tensor, dim: object = None) -> Tensor:

@@ -26,6 +26,7 @@ from functrans.autograd.methods.rows import (
     check_tensor,
     documented,
     fixed,
+    floating,
     refuse_out,
     results,
 )
@@ -142,7 +143,12 @@ def gradient(
         ]
         return tuple(found)
 
-    return several("Gradient", slopes, input, *given)
+    if input.dtype == np.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
+    if input.dtype.kind == "b":
+        input - input  # which says what to use
+    operands = [floating(x) if isinstance(x, Tensor) else x for x in (input, *given)]
+    return several("Gradient", slopes, *operands)
 
 
 def cumulative_trapezoid(
@@ -161,6 +167,12 @@ def cumulative_trapezoid(
     """
     if x is not None and dx is not None:
         raise RuntimeError("cumulative_trapezoid() got both x and dx; give one of them")
+    for name, operand in {"y": y, "x": x}.items():
+        if operand is not None and operand.dtype.kind == "b":
+            raise RuntimeError(
+                f"cumulative_trapezoid: received a bool input for `{name}`, but bool is not "
+                "supported"
+            )
     whole: Any = y
     axis = axis_of(dim, len(whole.shape))
     n = whole.shape[axis]

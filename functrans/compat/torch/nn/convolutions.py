@@ -23,6 +23,7 @@ from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
 from functrans.core.values import Array
 from functrans.primitives import convolution, movement, structural
+from functrans.primitives import torch_elementwise as te
 from functrans.primitives.elementwise import maximum, where
 from functrans.primitives.indexing import gather
 from functrans.primitives.slicing import BasicIndex, slice_index
@@ -337,13 +338,20 @@ def _avg_pool(
     for part in parts[1:]:
         total = total + part
     if divisor is not None:
-        return total / float(divisor)
+        return _divided(total, divisor)
     space = shape_of(x)[-len(window) :]
     inside = np.pad(np.ones(space), [(c, c) for c in counted], constant_values=1.0)
     rest = [(low - c, high - c) for (low, high), c in zip(pads, counted, strict=True)]
     inside = np.pad(inside, rest)
     counts = sum(windows_of(inside, window, stride, (1,) * len(window)))
-    return total / structural.cast(counts, total.dtype)
+    return _divided(total, structural.cast(counts, total.dtype))
+
+
+def _divided(total: Any, count: Any) -> Any:
+    """Means; those of integers are rounded towards 0."""
+    if total.dtype.kind == "i":
+        return te.sign(total) * (te.absolute(total) // count)
+    return total / (float(count) if isinstance(count, int) else count)
 
 
 _MAX_POOL = Operation("MaxPool2DWithIndices", _max_pool)
@@ -452,6 +460,9 @@ def _avg_pooled(
     window, strides, pads, _ = _pool_arguments(
         f"avg_pool{_rank}d", input, _rank, kernel_size, stride, padding, 1, ceil_mode
     )
+    if input.dtype.kind in "iubc" and input.dtype != np.int64:
+        kernel = "avg_pool3d_out_frame" if _rank == 3 else "avg_pool2d"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{short_dtype(input.dtype)}'")
     divisor = divisor_override
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")

@@ -17,6 +17,7 @@ import numpy as np
 from functrans.autograd.composites import composite
 from functrans.autograd.dtypes import limits_of
 from functrans.autograd.labels import torch_type
+from functrans.autograd.methods.arithmetic import promoted
 from functrans.autograd.methods.reductions import vector_norm_of
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import no_grad
@@ -572,6 +573,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     axis = axis_of(dim, max(len(x1.shape), len(x2.shape)))
     if not x1.shape and not x2.shape:
         return cosine_similarity(x1[None], x2[None], 0, eps)
+    x1, x2 = promoted(x1, x2)
+    if x1.dtype.kind in "iubc":
+        raise RuntimeError(
+            "expected common dtype to be floating point, yet common dtype is "
+            f"{short_dtype(x1.dtype)}"
+        )
     return _COSINE(x1, x2, axis=axis, eps=float(eps))
 
 

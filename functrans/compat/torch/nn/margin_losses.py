@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.arithmetic import promoted, refuse_truth
 from functrans.autograd.methods.rows import fixed, known, plain
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import to_dtype
@@ -23,6 +24,7 @@ from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
 from functrans.core.values import Array
 from functrans.lax import scan
+from functrans.numpy.linalg_norms import abs_squared
 from functrans.primitives import elementwise as ew
 from functrans.primitives import movement, structural
 from functrans.primitives import torch_elementwise as te
@@ -55,7 +57,7 @@ def _norm(d: Array, order: float) -> Array:
         return reduce_max(size, (last,))
     if order == 1.0:
         return structural.reduce_sum(size, (last,))
-    powers = d * d if order == 2.0 else ew.where(size > 0, size, 1.0) ** order * (size > 0)
+    powers = abs_squared(d) if order == 2.0 else ew.where(size > 0, size, 1.0) ** order * (size > 0)
     if order == 0.0:
         return structural.reduce_sum(structural.cast(size > 0, size.dtype), (last,))
     total = structural.reduce_sum(powers, (last,))
@@ -92,6 +94,8 @@ def pairwise_distance(
     if not x1.shape and not x2.shape:
         found = pairwise_distance(x1[None], x2[None], p, eps, keepdim)
         return found[0] if keepdim else found
+    refuse_truth(x1, x2)
+    x1, x2 = promoted(x1, x2, true=True)
     return _DISTANCE(x1, x2, p=float(p), eps=float(eps), keepdim=bool(keepdim))
 
 
