@@ -306,6 +306,20 @@ F.avg_pool1d(T.tensor([[-3, -4, 2, 7]]), 2)
 F.avg_pool1d(T.tensor([[-3, 4]]), 3, 1, 1, False, False)
 T.gradient(N, spacing=(i + N[0], N[1]))[0]
 """,
+    "indices out of bounds": """
+x[[0, 5]]
+x[T.tensor([0, -3])]
+x[:, [0, 5]]
+x[[0, 5], [0, 0]]
+x[None, [7]]
+x[..., [7]]
+x[..., None, [7]]
+x[T.tensor([True, False]), [7]]
+x[[0, 1], [0, 7]]
+x[[0, 5]] = 1.0; x
+x.index_put((T.tensor([5]),), T.tensor(1.0))
+x.index_put_((T.tensor([0]), T.tensor([-4])), T.tensor(1.0))
+""",
     "states": """
 n = T.nn.BatchNorm1d(2); d = dict(n.state_dict()); del d[COUNT]; n.load_state_dict(d)[0], len(d)
 n = T.nn.BatchNorm1d(2); d = n.state_dict(); del d[COUNT]; len(n.load_state_dict(d)[0])

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.arrays.indexing import index_value, updated
+from functrans.arrays.indexing import index_value
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.blending import where
+from functrans.autograd.methods.indexing import index_put as put_at
 from functrans.autograd.methods.indexing import plain_index
 from functrans.autograd.methods.rows import (
     Row,
@@ -340,7 +341,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     """Elements at index tensors replaced, or values added to them."""
     index = plain_index(tuple(indices))
     op = "add" if accumulate else "set"
-    return composite("IndexPut", lambda x, v: updated(x, index, v, op), input, values)
+    return put_at(input, index, values, op)
 
 
 def _flat(x: object, shape: tuple[int, ...]) -> Any:

@@ -8,6 +8,8 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,7 @@ from functrans.autograd.promotion import as_tensor, exact
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
 from functrans.autograd.writes import check_write, write
-from functrans.core.boundary import warn
+from functrans.core.boundary import cause, warn
 from functrans.core.dispatch import Tracer
 
 _SEVERAL = (Tensor, Tracer, np.ndarray, slice, str, list, tuple, range)
@@ -190,6 +192,46 @@ def _plain_items(items: Any) -> list[Any]:
     return [item for item in items if not isinstance(item, (np.ndarray, Tracer))]
 
 
+@contextmanager
+def inside(shape: tuple[int, ...], index: Any) -> Iterator[None]:
+    """Say which element of an index does not fit a shape, in torch's words."""
+    try:
+        yield
+    except IndexError as error:
+        items = [item for item in _tuple_of(index) if item is not None]
+        axes = [_axes_taken(item) for item in items]
+        axis = 0
+        for item, extent in zip(items, axes, strict=True):
+            if item is Ellipsis:
+                axis += len(shape) - sum(axes) + 1
+                continue
+            if isinstance(item, (int, np.ndarray)) and extent == 1 and axis < len(shape):
+                places = np.asarray(item)
+                n = shape[axis]
+                bad = places[(places < -n) | (places >= n)] if places.dtype != bool else ()
+                if len(bad):
+                    raise IndexError(
+                        f"index {bad[0]} is out of bounds for dimension {axis} with size {n}"
+                    ) from cause(error)
+            axis += extent
+        raise
+
+
+def _axes_taken(item: Any) -> int:
+    """How many axes an item of an index stands for."""
+    return item.ndim if isinstance(item, (np.ndarray, Tracer)) and item.dtype.kind == "b" else 1
+
+
+def _tuple_of(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
+
+
+def index_put(x: Tensor, index: Any, value: Tensor, op: str = "set") -> Tensor:
+    """Elements at a plain index replaced, or values added to them."""
+    with inside(x.shape, index):
+        return composite("IndexPut", lambda x, v: updated(x, index, v, op), x, value)
+
+
 def _getitem(self: Tensor, index: object) -> Tensor:
     if type(index) is int:
         shape, at = self._value.shape, index
@@ -206,7 +248,8 @@ def _getitem(self: Tensor, index: object) -> Tensor:
     parts = _selects_first(index, len(self.shape))
     if parts is not None:
         return _getitem(_getitem(self, parts[0]), parts[1])
-    return composite("Index", lambda x: index_value(x, index), self)
+    with inside(self.shape, index):
+        return composite("Index", lambda x: index_value(x, index), self)
 
 
 def _setitem(self: Tensor, index: object, value: Any) -> None:
@@ -238,7 +281,7 @@ def _setitem(self: Tensor, index: object, value: Any) -> None:
     overwrite(
         "index_put_",
         self,
-        lambda x: composite("IndexPut", lambda x, v: updated(x, index, v), x, value),
+        lambda x: index_put(x, index, value),
     )
 
 
