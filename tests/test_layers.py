@@ -235,7 +235,7 @@ autograd.operators autograd.rules jax.values
 autograd autograd.tools jax.arrays
 jax
 torch.autograd.functional torch.dtypes torch.further_names torch.nn.activations
-torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness
+torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.tuples torch.nn.randomness
 torch.not_offered torch.polynomials torch.utils._pytree torch.utils.checkpoint
 torch.jit torch.random torch.return_types torch.utils.datasets torch.utils.samplers
 torch.nn.packing torch.values

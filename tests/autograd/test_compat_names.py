@@ -161,3 +161,22 @@ def test_the_derivative_of_a_polynomial():
     x = torch.tensor([0.3, -0.7], dtype=torch.float64, requires_grad=True)
     torch.special.chebyshev_polynomial_t(x, 3).sum().backward()  # 4 x^3 - 3 x
     np.testing.assert_allclose(x.grad.numpy(), 12 * x.detach().numpy() ** 2 - 3)
+
+
+def test_methods_that_are_not_offered_say_so() -> None:
+    x = torch.ones(2)
+    assert x.is_cpu
+    for name, hint in {"stft": "torch.stft", "lu_solve": "linalg.solve", "smm": "scipy"}.items():
+        with pytest.raises(AttributeError, match=f"torch.Tensor.{name} is not offered .*{hint}"):
+            getattr(x, name)
+        assert not hasattr(x, name)
+    with pytest.raises(AttributeError, match="object has no attribute 'smmm'"):
+        x.smmm  # noqa: B018  # raises
+
+
+def test_numbers_are_repeated_for_axes() -> None:
+    from functrans.compat.torch.nn.modules.utils import _ntuple, _pair, _single, _triple
+
+    assert (_single(3), _pair((1, 2)), _triple("ab"), _ntuple(4)(0)) == (
+        (3,), (1, 2), ("a", "b"), (0,) * 4,
+    )  # fmt: skip

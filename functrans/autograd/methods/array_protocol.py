@@ -10,6 +10,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -78,11 +79,18 @@ def _rebind(self: Tensor, other: Tensor) -> None:
     write("copy_", self, other)
 
 
+MISSING: list[Callable[[str], AttributeError | None]] = []
+"""What other namespaces say to names that tensors do not have."""
+
+
 def _missing(self: Tensor, name: str) -> Any:
     """Say where a name of ndarrays is to be had."""
     load = getattr(Tracer, "__getattr__", None)
     if load is not None:
         return load(self, name)
+    for hint in MISSING:
+        if error := hint(name):
+            raise error
     message = f"{type(self).__name__!r} object has no attribute {name!r}"
     if hasattr(np.ndarray, name):
         message += f"; an array has: x.detach().numpy().{name}"

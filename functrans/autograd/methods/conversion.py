@@ -343,6 +343,7 @@ METHODS: dict[str, Any] = {
     "is_same_size": lambda self, other: self.shape == other.shape,
     "__contains__": _contains,
     "device": property(lambda self: CPU),
+    "is_cpu": property(lambda self: True),
     "layout": property(lambda self: STRIDED),
     "names": property(lambda self: (None,) * len(self.shape)),
     "itemsize": property(lambda self: self.dtype.itemsize),

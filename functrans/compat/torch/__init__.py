@@ -16,6 +16,7 @@ from types import SimpleNamespace as _SimpleNamespace
 from typing import Any as _Any
 
 from functrans.autograd.func import vmap as vmap
+from functrans.autograd.methods.array_protocol import MISSING as _MISSING
 from functrans.autograd.methods.conversion import STRIDED as _STRIDED
 from functrans.autograd.methods.conversion import device as device
 from functrans.autograd.methods.conversion import layout as layout
@@ -48,6 +49,7 @@ from functrans.compat.torch.dtypes import is_floating_point as is_floating_point
 from functrans.compat.torch.dtypes import promote_types as promote_types
 from functrans.compat.torch.dtypes import result_type as result_type
 from functrans.compat.torch.dtypes import set_default_dtype as set_default_dtype
+from functrans.compat.torch.not_offered import no_method as _no_method
 from functrans.compat.torch.not_offered import not_offered as _not_offered
 from functrans.compat.torch.saving import load as load
 from functrans.compat.torch.saving import save as save
@@ -121,6 +123,7 @@ __version__ = "2.13.0+functrans"
 version = _SimpleNamespace(__version__=__version__, cuda=None, hip=None, debug=False)
 
 _install_finder()
+_MISSING.append(_no_method)
 _namespaces.has_torch = True
 
 globals().update(_functional_names.FUNCTIONS)

@@ -56,6 +56,22 @@ INSTEAD: dict[str, str] = {
     "torch.symeig": "use torch.linalg.eigh",
     "torch.matrix_rank": "use torch.linalg.matrix_rank",
     "torch.lu": "use torch.linalg.lu",
+    **dict.fromkeys(
+        ("torch.lu_solve", "torch.linalg.lu_solve", "torch.Tensor.lu_solve"),
+        "use torch.linalg.solve(A, B) with the matrix itself",
+    ),
+    "torch.Tensor.lu": "use torch.linalg.lu",
+    "torch.linalg.lu_factor": "use torch.linalg.lu, or torch.linalg.solve for solutions",
+    "torch.linalg.lu_factor_ex": "use torch.linalg.lu, or torch.linalg.solve for solutions",
+    "torch.Tensor.eig": "use torch.linalg.eig",
+    "torch.Tensor.lstsq": "use torch.linalg.lstsq",
+    "torch.Tensor.solve": "use torch.linalg.solve",
+    "torch.Tensor.symeig": "use torch.linalg.eigh",
+    "torch.Tensor.stft": "use torch.stft(x, ...)",
+    "torch.Tensor.prelu": "use torch.nn.functional.prelu",
+    "torch.Tensor.hardshrink": "use torch.nn.functional.hardshrink",
+    "torch.Tensor.histogram": "use torch.histogram(x, ...)",
+    "torch.Tensor.as_strided_scatter": "write y = x.clone(); y.as_strided(...).copy_(src)",
     "torch.frobenius_norm": "use torch.linalg.matrix_norm",
     "torch.grid_sampler": "use torch.nn.functional.grid_sample",
     "torch.affine_grid_generator": "use torch.nn.functional.affine_grid",
@@ -216,7 +232,7 @@ _NAMES: dict[str, dict[str, str]] = {
         "duplicates": ("eig lstsq lu lu_solve mvlgamma_ narrow_copy solve symeig"),
         "rare": (
             "as_strided_scatter geqrf grad_dtype hardshrink hash_tensor histogram "
-            "index is_cpu istft nonzero_static orgqr ormqr prelu slice_inverse stft"
+            "index istft nonzero_static orgqr ormqr prelu slice_inverse stft"
         ),
     },
     "torch.nn": {
@@ -374,6 +390,12 @@ def not_offered(module: str, name: str, own: str) -> AttributeError:
     return AttributeError(
         f"{module}.{name} is not offered by functrans.compat.torch ({title}): {instead}", name=name
     )
+
+
+def no_method(name: str) -> AttributeError | None:
+    """The error for an attribute of tensors that is torch's and not offered; else ``None``."""
+    is_known = name in NAMES["torch.Tensor"]
+    return not_offered("torch.Tensor", name, "functrans.compat.torch") if is_known else None
 
 
 def nothing_else(own: str) -> Callable[[str], Any]:

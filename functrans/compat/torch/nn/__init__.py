@@ -9,6 +9,7 @@ from functrans.compat.torch.nn import modules as modules
 from functrans.compat.torch.nn import packing as _packing
 from functrans.compat.torch.nn import parallel as parallel
 from functrans.compat.torch.nn import parameter as parameter
+from functrans.compat.torch.nn import tuples as _tuples
 from functrans.compat.torch.nn import utils as utils
 from functrans.compat.torch.nn.modules import *
 from functrans.compat.torch.nn.parallel import DataParallel as DataParallel
@@ -30,6 +31,7 @@ _add_aliases(
     __name__,
     {
         **{f"modules.{name}": modules for name in _MODULES},
+        "modules.utils": _tuples,
         "utils.clip_grad": utils,
         "utils.convert_parameters": utils,
         "utils.rnn": _packing,
