@@ -235,7 +235,7 @@ autograd.operators autograd.rules jax.values
 autograd autograd.tools jax.arrays
 jax
 torch.autograd.functional torch.dtypes torch.further_names torch.nn.activations
-torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.tuples torch.nn.randomness
+torch.nn.backward_hooks torch.nn.module_texts torch.nn.parameter torch.nn.randomness
 torch.not_offered torch.polynomials torch.utils._pytree torch.utils.checkpoint
 torch.jit torch.random torch.return_types torch.utils.datasets torch.utils.samplers
 torch.nn.packing torch.values
@@ -248,7 +248,8 @@ torch.autograd torch.backends torch.cuda torch.nn.attention torch.nn.convolution
 torch.nn.margin_losses torch.nn.noise torch.optim.optimizer
 torch.utils.data torch.weights
 torch.nn.module torch.nn.pooling torch.numbered_losses torch.optim.algorithms
-torch.__main__ torch.nn.parallel torch.optim.lbfgs torch.optim.schedules torch.saving torch.utils
+torch.__main__ torch.nn.parallel torch.nn.tuples torch.optim.lbfgs torch.optim.schedules
+torch.saving torch.utils
 torch torch.nn.containers torch.nn.module_rows torch.nn.resampling torch.optim.cyclic_schedules
 torch.nn.functional torch.optim.lr_scheduler
 torch.nn.layer_modules torch.nn.loss_modules torch.nn.resampling_modules torch.optim

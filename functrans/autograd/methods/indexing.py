@@ -208,8 +208,8 @@ def inside(shape: tuple[int, ...], index: Any) -> Iterator[None]:
             if isinstance(item, (int, np.ndarray)) and extent == 1 and axis < len(shape):
                 places = np.asarray(item)
                 n = shape[axis]
-                bad = places[(places < -n) | (places >= n)] if places.dtype != bool else ()
-                if len(bad):
+                bad = places[(places < -n) | (places >= n)]
+                if bad.size and places.dtype != bool:
                     raise IndexError(
                         f"index {bad[0]} is out of bounds for dimension {axis} with size {n}"
                     ) from cause(error)
@@ -219,7 +219,8 @@ def inside(shape: tuple[int, ...], index: Any) -> Iterator[None]:
 
 def _axes_taken(item: Any) -> int:
     """How many axes an item of an index stands for."""
-    return item.ndim if isinstance(item, (np.ndarray, Tracer)) and item.dtype.kind == "b" else 1
+    is_array = isinstance(item, (np.ndarray, Tracer))
+    return len(item.shape) if is_array and item.dtype.kind == "b" else 1
 
 
 def _tuple_of(index: Any) -> tuple[Any, ...]:
