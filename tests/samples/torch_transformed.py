@@ -649,7 +649,7 @@ rand_like randn_like randint_like normal
 rand randn randint randperm normal_ random_ uniform_
 """,
     "no tensor comes of it: a truth, a number, a shape, a word": """
-is_conj is_neg is_nonzero is_signed is_same_size device is_cuda is_sparse is_quantized is_mps
+is_conj is_neg is_nonzero is_signed is_same_size device is_cpu is_cuda is_sparse is_quantized is_mps
 is_meta names itemsize nbytes ndim get_device is_shared is_pinned has_names is_leaf grad_fn
 output_nr retains_grad item data_ptr ndimension nelement is_complex is_contiguous numpy
 broadcast_shapes equal is_storage typename is_inference LinAlgError allclose element_size
