@@ -32,15 +32,17 @@ IS_FULL = os.environ.get("FUNCTRANS_TEST_FULL", "") not in ("", "0")
 """Whether sweeps run all of their cases."""
 
 
-def share(values: Sequence[T], n: int, first: int = 0) -> list[T]:
+def share(values: Sequence[T], n: int, first: int = 0, full: int = 1) -> list[T]:
     """Every ``n``-th value, one at least; all in the full run.
 
     Args:
       values: of a sweep.
       n: how many there are for each that is taken.
       first: another one begins elsewhere.
+      full: how many there are for each in the full run, of products of three and more tables.
     """
-    return list(values) if IS_FULL or not values else list(values[first % min(n, len(values)) :: n])
+    n = full if IS_FULL else n
+    return list(values[first % min(n, len(values)) :: n]) if values else []
 
 
 @contextmanager

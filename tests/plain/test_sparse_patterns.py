@@ -156,7 +156,7 @@ def test_a_pattern_is_that_of_scipy_or_refused(
 ) -> None:
     every = list(itertools.product(OF_TRANSFORM[transform], CONSTRUCTIONS))
     first = zlib.crc32(f"{transform} {operation} {question}".encode())
-    for name, construction in share(every, 4, first):
+    for name, construction in share(every, 4, first, 2):
 
         def f(x: Any, name: str = name, construction: str = construction) -> Any:
             A = CONSTRUCTIONS[construction](getattr(sp, name), x)
@@ -381,7 +381,7 @@ def test_what_is_written_to_a_matrix_is_seen_where_scipy_shares(
     transform: str, other: str, change: str
 ) -> None:
     every = list(itertools.product(OF_TRANSFORM[transform], ("early", "late", "filled_after")))
-    for name, when in share(every, 4, zlib.crc32(f"{transform} {other} {change}".encode())):
+    for name, when in share(every, 4, zlib.crc32(f"{transform} {other} {change}".encode()), 2):
 
         def f(x: Any, name: str = name, when: str = when) -> Any:
             d = np.ones(4) if when != "early" else x * 1
