@@ -273,6 +273,11 @@ class Pass:
                     "it was used, and written to by an operation that is recorded. Hint: work on "
                     "a copy (x = x.detach().clone())."
                 )
+            if leaf.is_turned and leaf.shape == owner.shape:
+                raise RuntimeError(
+                    "a gradient came to a leaf whose axes were changed in place since it was "
+                    "recorded. Record the graph anew, or use the operation without the underscore."
+                )
             accumulate_grad(owner, gradient, self.records)
         if not leaf.annotations:
             return
@@ -477,9 +482,9 @@ def accumulate_grad(owner: Tensor, gradient: Tensor, records: bool) -> None:
             raise RuntimeError(
                 f"a gradient of shape {list(gradient.shape)} came to a leaf of shape "
                 f"{list(owner.shape)} whose .grad is "
-                f"{'None' if have is None else f'of shape {list(have.shape)}'}: .data was replaced "
-                "after the graph was recorded, or .grad is older. Set .grad to None, and record "
-                "the graph anew."
+                f"{'None' if have is None else f'of shape {list(have.shape)}'}: .data or its "
+                "shape was changed after the graph was recorded, or .grad is older. Set .grad to "
+                "None, and record the graph anew."
             )
         if have is None:
             if records:

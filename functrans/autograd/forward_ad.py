@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans.autograd.composites import AliasNode
+from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, follow, node_of
 from functrans.autograd.residuals import region_of, twins_of
@@ -128,6 +129,7 @@ class _DualTrace(ImperativeTrace):
         primal._storage = storage
         tangent = Tensor.of(np.zeros(tensor.shape, tensor.dtype))
         value = memory if node is None else primal
+        primal._follows = tangent._follows = tensor._follows
         tensor._trace = self
         tensor._value = PushingTracer(pushing, value, tangent._memory())
         _made_of(tensor, primal, tangent)
@@ -145,6 +147,13 @@ class _DualTrace(ImperativeTrace):
                 pushing, view._value, np.zeros(view.shape, view.dtype)
             )  # that of the base from its next use on
             self.note(view)
+
+    def unrecorded(self, value: Any) -> Any:
+        """A value as one of ``no_grad``; without its tangent, where inference mode hides it."""
+        value = super().unrecorded(value)
+        if modes.forward or not isinstance(value, PushingTracer):
+            return value
+        return PushingTracer(value._trace, value._value, None)
 
     def note(self, tensor: Tensor) -> None:
         """Note a new tensor, until it is gone."""

@@ -22,7 +22,7 @@ from functrans.autograd.on_values import (
     check_randomness,
     transformed,
 )
-from functrans.autograd.random import BatchLevel
+from functrans.autograd.random import BatchLevel, get_rng_state, set_rng_state
 from functrans.autograd.residuals import region_of
 from functrans.autograd.tensors import Tensor
 from functrans.core.arguments import name_of
@@ -122,7 +122,10 @@ def vmap(
         specs = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
         dims = _leaf_dims(name, "in_dims", in_dims, specs, args)
         found = []
+        generator = None if randomness != "same" else get_rng_state()
         for start in range(0, size, chunk_size):
+            if generator is not None:  # as if all chunks were one
+                set_rng_state(generator)
             part = slice(start, start + chunk_size)
             own = [
                 x if dim is None else x[(slice(None),) * (dim % len(x.shape)) + (part,)]

@@ -374,9 +374,11 @@ class LeafNode(Hooked, Node):
 
     Attributes:
       owner: weak reference to the leaf.
+      is_turned: whether the axes of the leaf were changed in place since.
     """
 
     label = "AccumulateGrad"
+    is_turned = False
 
     def __init__(self, owner: Any, shape: Any, dtype: Any) -> None:
         super().__init__(None, {}, None, (), shape, dtype, None)

@@ -550,7 +550,10 @@ def with_own_only(value: Any, slope: Any) -> Any:
     if type(value) is RecordingTracer:
         return RecordingTracer(value._trace, value._value, None if slope is None else slope._node)
     if type(value) is PushingTracer:
-        return PushingTracer(value._trace, value._value, None if slope is None else slope._tangent)
+        primal, own = value._value, None if slope is None else slope._value
+        if value._trace.gives_values and (isinstance(primal, Tensor) or isinstance(own, Tensor)):
+            primal = with_only(primal, own)  # a dual level is one with the graph
+        return PushingTracer(value._trace, primal, None if slope is None else slope._tangent)
     return with_only(value, slope)
 
 

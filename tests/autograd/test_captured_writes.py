@@ -473,6 +473,76 @@ def test_a_change_of_shape_keeps_derivatives_where_nothing_is_recorded(
     assert leaf.grad.shape == leaf.shape
 
 
+@pytest.mark.parametrize("n", [2, 3])
+def test_axes_of_leaves_change_where_nothing_is_recorded(n: int) -> None:
+    weights = torch.arange(3.0 * n).reshape(n, 3)
+    for leaf in (torch.ones(n, 3), torch.ones(n * 3).view(n, 3), torch.ones(3, n).t()):
+        leaf.requires_grad_()
+        before = (leaf * weights).sum()
+        with torch.no_grad():
+            leaf.t_()
+        assert (leaf.is_leaf, leaf.requires_grad, leaf.shape) == (True, True, (3, n))
+        with pytest.raises(RuntimeError, match="recorded"):
+            before.backward()
+        assert leaf.grad is None
+        (leaf * weights.t()).sum().backward()
+        assert torch.equal(leaf.grad, weights.t())
+
+
+def test_data_of_duals_have_no_derivative() -> None:
+    leaf = x_of().requires_grad_()
+    with fw.dual_level():
+        dual = fw.make_dual(leaf, torch.ones(3)) * 1
+        dual.data.mul_(2)
+        primal, tangent = fw.unpack_dual(dual)
+        assert primal.tolist() == [2, 4, 6]
+        assert tangent.tolist() == [1, 1, 1]
+        assert torch.autograd.grad(primal.sum(), leaf)[0].tolist() == [1, 1, 1]
+        for constant in (dual.data, dual.detach()):
+            found = fw.unpack_dual(constant)
+            assert (found.primal.requires_grad, found.tangent) == (False, None)
+        for own in (leaf, x_of()):
+            dual = fw.make_dual(own, torch.ones(3)) * 1
+            view = dual[1:]
+            dual.data = torch.zeros(3)
+            dual.add_(2)
+            assert fw.unpack_dual(dual).primal.tolist() == [2, 2, 2]
+            assert fw.unpack_dual(dual).tangent.tolist() == [1, 1, 1]
+            assert dual.requires_grad == own.requires_grad
+            assert fw.unpack_dual(view).primal.tolist() == [2, 3]
+        with pytest.raises(RuntimeError, match="its tangent would not fit"):
+            dual.data = torch.zeros(2)
+
+
+def test_inference_mode_hides_tangents_of_levels() -> None:
+    with fw.dual_level():
+        dual = fw.make_dual(x_of(), torch.ones(3))
+        for make in (lambda: dual * 2, dual.exp, dual.sum, lambda: dual[1:] + 1):
+            with torch.inference_mode():
+                constant = make()
+            assert fw.unpack_dual(constant).tangent is None
+            with torch.no_grad():
+                assert fw.unpack_dual(make()).tangent is not None
+        for written in (torch.zeros(3), torch.zeros(4)[1:]):
+            written[1:].copy_(dual[1:])
+            tangent = fw.unpack_dual(written).tangent
+            assert tangent.dtype is torch.float32
+            assert tangent.tolist() == [0, 1, 1]
+
+
+def test_chunks_draw_the_same_numbers() -> None:
+    def f(x: Any) -> Any:
+        return x + torch.rand(())
+
+    found = []
+    for chunk_size in (None, 1, 2, 3):
+        torch.manual_seed(0)
+        result = func.vmap(f, randomness="same", chunk_size=chunk_size)(torch.zeros(3))
+        found.append((*result.tolist(), torch.rand(()).item()))
+    assert len(set(found[0])) == 2
+    assert found[1:] == found[:1] * 3
+
+
 def test_tangents_share_memory_where_results_do() -> None:
     for f in (lambda a: a, lambda a: a[1:], lambda a: a.mul_(2)[1:]):
         x, tangent = x_of(), torch.ones(3)

@@ -19,6 +19,7 @@ from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain, rows_of
 from functrans.autograd.modes import RECORDING, entered, modes
+from functrans.autograd.nodes import leaf_like
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import in_place_of, view
@@ -376,12 +377,14 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
         if modes.grad and not modes.inference:
             check_leaf(self)
         elif node is not None and node.primitive is None:
-            if not modes.inference and (self._view is not None or self._stored().is_viewed):
+            if not modes.inference and self._view is None and self._stored().is_viewed:
                 raise RuntimeError(
                     "a leaf Variable that requires grad is being used in an in-place operation."
                 )
-            self._value = function(self.detach(), *args, **kwargs)._value
-            node.shape = self._value.shape  # gradients come in the new one
+            made = function(self if self._view is not None else self.detach(), *args, **kwargs)
+            self._value, self._node, node.is_turned = made._value, leaf_like(node, made), True
+            if self._view is not None:
+                self._view = made._view
             self._stored().version += 1
             return self
         before = in_place_of(self) if self._view is None and self._stored().is_viewed else self

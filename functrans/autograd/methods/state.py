@@ -31,7 +31,7 @@ from functrans.autograd.recording import enter_session, node_of, with_only, with
 from functrans.autograd.refusals import asked
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, refuse_device
-from functrans.autograd.views import detached
+from functrans.autograd.views import detached, in_place_of
 from functrans.autograd.writes import check_captured
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
 from functrans.core.avals import is_differentiable_dtype
@@ -194,10 +194,43 @@ def _set_data(self: Tensor, value: Tensor) -> None:
             )
         node = leaf_like(node, value)  # type: ignore[arg-type]  # computed by nothing: a leaf
     enter_session(self, value)
+    trace: Any = self._trace
+    if trace.keeps_account:
+        _set_primal(self, value)
+        return
     self._node = node
     self._value = value._value
     if isinstance(value._value, Tracer):
         self._stored().bump("data", None)
+
+
+def _set_primal(dual: Tensor, value: Tensor) -> None:
+    """Give a tensor of a dual level other numbers, which no derivative is taken through.
+
+    Its tangent and its node stay; what shared its memory keeps the old numbers.
+
+    Raises:
+      RuntimeError: the shape or dtype is not that of its tangent.
+    """
+    old, before = dual._value, in_place_of(dual)
+    if (value.shape, value.dtype) != (dual.shape, dual.dtype):
+        raise RuntimeError(
+            f"data of shape {list(value.shape)} and dtype {value.dtype} set to a dual tensor of "
+            f"shape {list(dual.shape)} and dtype {dual.dtype}; its tangent would not fit"
+        )
+    for view in [reference() for reference in dual._stored().views]:
+        if view is not None and view._view.base is dual:
+            view._view._base = before
+    new = with_own_only(value._value, None)
+    primal = new._value if isinstance(new, PushingTracer) else new
+    if isinstance(old, PushingTracer):
+        own = old._value if isinstance(old._value, Tensor) else None
+        dual._value = PushingTracer(
+            old._trace, primal if own is None else with_only(primal, own), old._tangent
+        )
+    else:
+        dual._value = primal
+    dual._dual, dual._storage = None, None
 
 
 def backward(
