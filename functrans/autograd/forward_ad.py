@@ -148,7 +148,7 @@ class _DualTrace(ImperativeTrace):
             )  # that of the base from its next use on
             self.note(view)
 
-    def unrecorded(self, value: Any) -> Any:
+    def unrecorded(self, value: Array) -> Any:
         """A value as one of ``no_grad``; without its tangent, where inference mode hides it."""
         value = super().unrecorded(value)
         if modes.forward or not isinstance(value, PushingTracer):

@@ -325,7 +325,12 @@ def check_captured(root: Tensor) -> None:
 
 
 def _check_reads(
-    trace: Any, original: Tensor, argument: Tensor, old: object, name: str, operands: Sequence[Any]
+    trace: Any,
+    original: Tensor,
+    argument: Tensor,
+    old: object,
+    name: str,
+    operands: Sequence[object],
 ) -> Callable[[], None]:
     """Refuse to read a tensor that is going to be written to, when its argument has been."""
     if argument._value is not old and any(

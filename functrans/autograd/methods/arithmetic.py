@@ -92,7 +92,7 @@ def in_dtype(x: Tensor | complex, dtype: np.dtype, convert: Any = wrapped) -> An
     return to_dtype(x, dtype)
 
 
-def refuse_kinds(name: str, kinds: str, *operands: Any) -> None:
+def refuse_kinds(name: str, kinds: str, *operands: object) -> None:
     """Refuse operands whose common dtype is of some kinds.
 
     Args:

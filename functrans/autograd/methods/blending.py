@@ -113,7 +113,7 @@ def clamp(input: Tensor, min: object = None, max: Any = None) -> Tensor:
     return composite("ClampBackward1", clamped, input)
 
 
-def _refuse_complex(*operands: Any) -> None:
+def _refuse_complex(*operands: object) -> None:
     """Refuse bounds of complex numbers, and such numbers themselves."""
     if result_dtype(*[x for x in operands if x is not None]).kind == "c":
         raise NotImplementedError("clamp is not supported for complex types")

@@ -193,7 +193,7 @@ def _plain_items(items: Any) -> list[Any]:
 
 
 @contextmanager
-def inside(shape: tuple[int, ...], index: Any) -> Iterator[None]:
+def inside(shape: tuple[int, ...], index: object) -> Iterator[None]:
     """Say which element of an index does not fit a shape, in torch's words."""
     try:
         yield
@@ -217,13 +217,13 @@ def inside(shape: tuple[int, ...], index: Any) -> Iterator[None]:
         raise
 
 
-def _axes_taken(item: Any) -> int:
+def _axes_taken(item: object) -> int:
     """How many axes an item of an index stands for."""
     is_array = isinstance(item, (np.ndarray, Tracer))
     return len(item.shape) if is_array and item.dtype.kind == "b" else 1
 
 
-def _tuple_of(index: Any) -> tuple[Any, ...]:
+def _tuple_of(index: object) -> tuple[Any, ...]:
     return index if isinstance(index, tuple) else (index,)
 
 

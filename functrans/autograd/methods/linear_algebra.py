@@ -161,13 +161,13 @@ inv = _of_matrices("inv", "LinalgInvEx", fnp.linalg.inv, "The inverse of square 
 det = _of_matrices("det", "LinalgDet", fnp.linalg.det, "The determinant of square matrices.")
 
 
-def linalg_slogdet(A: Tensor) -> Any:
+def linalg_slogdet(A: Tensor) -> tuple[Tensor, ...]:
     """Sign and logarithm of the size of the determinant."""
     _check_matrix("linalg.slogdet", A, is_square=True)
     return _factors("slogdet", "LinalgSlogdet", fnp.linalg.slogdet, A)
 
 
-def slogdet(input: Tensor) -> Any:
+def slogdet(input: Tensor) -> tuple[Tensor, ...]:
     """Sign and logarithm of the size of the determinant."""
     return _OldSlogdetResult(*linalg_slogdet(input))
 

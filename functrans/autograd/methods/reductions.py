@@ -426,7 +426,9 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
 # truth -------------------------------------------------------------------------------------------
 
 
-def _truth(self: Tensor, label: str, function: Any, dim: object, keepdim: bool) -> Tensor:
+def _truth(
+    self: Tensor, label: str, function: Callable[..., Tensor], dim: object, keepdim: bool
+) -> Tensor:
     is_bytes = self.dtype == np.uint8
 
     def of(x: Any, axes: Any) -> Any:
