@@ -217,7 +217,7 @@ def inside(shape: tuple[int, ...], index: object) -> Iterator[None]:
         raise
 
 
-def _axes_taken(item: object) -> int:
+def _axes_taken(item: Any) -> int:
     """How many axes an item of an index stands for."""
     is_array = isinstance(item, (np.ndarray, Tracer))
     return len(item.shape) if is_array and item.dtype.kind == "b" else 1

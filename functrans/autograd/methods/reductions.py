@@ -427,7 +427,7 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
 
 
 def _truth(
-    self: Tensor, label: str, function: Callable[..., Tensor], dim: object, keepdim: bool
+    self: Tensor, label: str, function: Callable[..., Array], dim: object, keepdim: bool
 ) -> Tensor:
     is_bytes = self.dtype == np.uint8
 
