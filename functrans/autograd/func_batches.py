@@ -122,10 +122,10 @@ def vmap(
         specs = in_dims if isinstance(in_dims, (tuple, list)) else (in_dims,) * len(args)
         dims = _leaf_dims(name, "in_dims", in_dims, specs, args)
         found = []
-        generator = None if randomness != "same" else get_rng_state()
+        state = get_rng_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
-            if generator is not None:  # as if all chunks were one
-                set_rng_state(generator)
+            if state is not None:  # as if all chunks were one
+                set_rng_state(state)
             part = slice(start, start + chunk_size)
             own = [
                 x if dim is None else x[(slice(None),) * (dim % len(x.shape)) + (part,)]

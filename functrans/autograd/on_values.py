@@ -234,9 +234,10 @@ class OnValues:
             if self.takes_writes:
                 values = (values, [value_in(tensors[i]) for i in self.written])
             added = [watch for watch in modes.observers if watch not in before]
-        for watch in added:  # of what was written to in a transform around this one
-            if isinstance(watch, functools.partial) and watch.args[0] is not trace:
-                modes.update(observers=(*modes.observers, watch))
+        # what was written to in a transform around this one is watched on
+        lasting = [watch for watch in added if getattr(watch, "trace", trace) is not trace]
+        if lasting:
+            modes.update(observers=(*modes.observers, *lasting))
         return values
 
     def _is_kept(self, leaf: object, i: int) -> bool:

@@ -12,7 +12,6 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -304,8 +303,7 @@ def check_captured(root: Tensor) -> None:
     original = trace.arguments.get(id(root)) if trace.level else None
     if original is not None:
         trace.arguments[id(root)] = None
-        watch = functools.partial(_check_reads, trace, root_of(original), root, root._value)
-        modes.update(observers=(*modes.observers, watch))
+        modes.update(observers=(*modes.observers, _Reads(trace, original, root)))
     if isinstance(root._value, np.ndarray) and any(share_memory(root, x) for x in modes.mapped):
         raise RuntimeError(
             "a captured tensor is being modified inplace that is an argument of vmap, too, which "
@@ -324,24 +322,31 @@ def check_captured(root: Tensor) -> None:
         )
 
 
-def _check_reads(
-    trace: Any,
-    original: Tensor,
-    argument: Tensor,
-    old: object,
-    name: str,
-    operands: Sequence[object],
-) -> Callable[[], None]:
-    """Refuse to read a tensor that is going to be written to, when its argument has been."""
-    if argument._value is not old and any(
-        isinstance(x, Tensor) and root_of(x) is original for x in operands
-    ):
-        raise RuntimeError(
-            f"{name}: a tensor is read that is an argument of {trace.label}, too, and was modified "
-            "inplace there; it does not have the new numbers before the transform ends. Read the "
-            "argument, or give a copy (x.clone())"
-        )
-    return lambda: None
+class _Reads:
+    """The observer that refuses to read a tensor of the caller when its argument was written to.
+
+    Attributes:
+      trace: that of the transform whose argument it is.
+    """
+
+    def __init__(self, trace: Any, original: Tensor, argument: Tensor) -> None:
+        self.trace = trace
+        self.original = root_of(original)
+        self.argument = argument
+        self.old = argument._value
+
+    def __call__(self, name: str, operands: Sequence[object]) -> Callable[[], None]:
+        """Look at the operands of an operation."""
+        is_written = self.argument._value is not self.old
+        if is_written and any(
+            isinstance(x, Tensor) and root_of(x) is self.original for x in operands
+        ):
+            raise RuntimeError(
+                f"{name}: a tensor is read that is an argument of {self.trace.label}, too, and was "
+                "modified inplace there; it does not have the new numbers before the transform "
+                "ends. Read the argument, or give a copy (x.clone())"
+            )
+        return lambda: None
 
 
 def without_hooks(x: Tensor) -> None:

@@ -171,7 +171,7 @@ def test_methods_that_are_not_offered_say_so() -> None:
             getattr(x, name)
         assert not hasattr(x, name)
     with pytest.raises(AttributeError, match="object has no attribute 'smmm'"):
-        x.smmm  # noqa: B018  # raises
+        x.smmm  # noqa: B018  # is no statement without effect: reading the name raises
 
 
 def test_numbers_are_repeated_for_axes() -> None:

@@ -101,10 +101,11 @@ def refuse_kinds(name: str, kinds: str, *operands: object) -> None:
       *operands: tensors and numbers.
 
     Raises:
-      NotImplementedError: they are of such.
+      NotImplementedError: they are of such, as in PyTorch.
     """
     dtype = result_dtype(*operands)
     if dtype.kind in kinds:
+        # torch's class and words for a kernel that there is not: the operation has no meaning here
         raise NotImplementedError(f"\"{name}\" not implemented for '{torch_kind(dtype)}'")
 
 

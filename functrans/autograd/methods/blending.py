@@ -95,7 +95,7 @@ def clamp(input: Tensor, min: object = None, max: Any = None) -> Tensor:
     """
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
-    _refuse_complex(input, min, max)
+    refuse_complex_bounds(input, min, max)
     by_tensor = isinstance(min, Tensor) or isinstance(max, Tensor)
     if by_tensor:
         bounds = [None if b is None else lifted(b, input) for b in (min, max)]
@@ -113,9 +113,10 @@ def clamp(input: Tensor, min: object = None, max: Any = None) -> Tensor:
     return composite("ClampBackward1", clamped, input)
 
 
-def _refuse_complex(*operands: object) -> None:
+def refuse_complex_bounds(*operands: object) -> None:
     """Refuse bounds of complex numbers, and such numbers themselves."""
     if result_dtype(*[x for x in operands if x is not None]).kind == "c":
+        # torch's class and words, of relu, too: complex numbers have no order
         raise NotImplementedError("clamp is not supported for complex types")
 
 
@@ -130,7 +131,7 @@ def _clamped_by_tensors(label: str, x: Tensor, low: Any, high: Any) -> Tensor:
 
 def clamp_min(input: Tensor, min: object) -> Tensor:
     """Each element at least ``min``."""
-    _refuse_complex(input, min)
+    refuse_complex_bounds(input, min)
     if isinstance(min, Tensor):
         return _clamped_by_tensors("ClampMinBackward1", input, min, None)
     return named(clamp(input, min=min), "ClampMin")
@@ -138,7 +139,7 @@ def clamp_min(input: Tensor, min: object) -> Tensor:
 
 def clamp_max(input: Tensor, max: object) -> Tensor:
     """Each element at most ``max``."""
-    _refuse_complex(input, max)
+    refuse_complex_bounds(input, max)
     if isinstance(max, Tensor):
         return _clamped_by_tensors("ClampMaxBackward1", input, None, max)
     return named(clamp(input, max=max), "ClampMax")

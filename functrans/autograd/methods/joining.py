@@ -388,17 +388,22 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     return composite("Cumprod", lambda v: structural.cast(fnp.vander(v, N, increasing), dtype), x)
 
 
+def refuse_bools(name: str, **operands: Tensor | None) -> None:
+    """Refuse operands of truth values."""
+    for argument, operand in operands.items():
+        if operand is not None and operand.dtype.kind == "b":
+            raise RuntimeError(
+                f"{name}: received a bool input for `{argument}`, but bool is not supported"
+            )
+
+
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """The integral along an axis by the trapezoidal rule.
 
     Raises:
       RuntimeError: a tensor is of truth values.
     """
-    for name, operand in {"y": y, "x": x}.items():
-        if operand is not None and operand.dtype.kind == "b":
-            raise RuntimeError(
-                f"trapezoid: received a bool input for `{name}`, but bool is not supported"
-            )
+    refuse_bools("trapezoid", y=y, x=x)
     axis = axis_of(dim, len(y.shape))
     if x is None:
         return composite("MulBackward1", lambda v: fnp.trapezoid(v, dx=dx, axis=axis), floating(y))

@@ -135,6 +135,7 @@ def _stepwise(name: str, label: str, function: Callable[..., Any]) -> Callable[.
         if input.dtype.kind in "iub":
             return copied(input, "Clone")
         if input.dtype.kind == "c":
+            # torch's class and words: complex numbers have no neighbours above and below
             raise NotImplementedError(f"{name} is not supported for complex inputs")
         return stepwise(label, function, input)
 
@@ -205,6 +206,7 @@ def positive(input: Tensor) -> Tensor:
 def signbit(input: Tensor) -> Tensor:
     """Whether the sign bit is set."""
     if input.dtype.kind == "c":
+        # torch's class and words: complex numbers have two signs
         raise NotImplementedError("signbit is not implemented for complex tensors.")
     return fixed(fnp.signbit, input)
 

@@ -20,6 +20,7 @@ from functrans.autograd.anomaly import is_anomaly_enabled
 from functrans.autograd.composites import composite, several
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.conversion import CPU
+from functrans.autograd.methods.joining import refuse_bools
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.linear_algebra import LINALG
 from functrans.autograd.methods.rows import (
@@ -167,12 +168,7 @@ def cumulative_trapezoid(
     """
     if x is not None and dx is not None:
         raise RuntimeError("cumulative_trapezoid() got both x and dx; give one of them")
-    for name, operand in {"y": y, "x": x}.items():
-        if operand is not None and operand.dtype.kind == "b":
-            raise RuntimeError(
-                f"cumulative_trapezoid: received a bool input for `{name}`, but bool is not "
-                "supported"
-            )
+    refuse_bools("cumulative_trapezoid", y=y, x=x)
     whole: Any = y
     axis = axis_of(dim, len(whole.shape))
     n = whole.shape[axis]

@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike
 from functrans.autograd.dtypes import limits_of
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods import reductions
+from functrans.autograd.methods.blending import refuse_complex_bounds
 from functrans.autograd.methods.rows import check_tensor as check
 from functrans.autograd.methods.rows import overwrite
 from functrans.autograd.methods.shaping import axis_of
@@ -54,6 +55,7 @@ _OF_COMPLEX = ("silu", "softsign", "tanhshrink")
 
 def _check_floating(name: str, x: Tensor) -> None:
     if x.dtype.kind in ("iub" if name in _OF_COMPLEX else "iubc"):
+        # torch's class and words, which programs catch
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{short_dtype(x.dtype)}'")
 
 
@@ -164,8 +166,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         check_tensor("relu", "input", 1, input)
         if inplace:
             return overwrite("relu_", input, RELU)
-    if input._value.dtype.kind == "c":
-        raise NotImplementedError("clamp is not supported for complex types")
+    refuse_complex_bounds(input)
     return RELU(input)
 
 

@@ -462,6 +462,7 @@ def _avg_pooled(
     )
     if input.dtype.kind in "iubc" and input.dtype != np.int64:
         kernel = "avg_pool3d_out_frame" if _rank == 3 else "avg_pool2d"
+        # torch's class and words: its means are of floating numbers, and of int64
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{short_dtype(input.dtype)}'")
     divisor = divisor_override
     if divisor == 0:
