@@ -311,6 +311,21 @@ def test_arrays_of_the_functional_side_still_warn() -> None:
         ft.numpy.log(np.zeros(1))
 
 
+def test_sums_of_complex_exponentials_at_infinity_are_limits() -> None:
+    inf = np.inf
+    for a, b, expected in (
+        (-inf, -inf, -inf), (-inf, 1.0, 1.0), (1 + 2j, -inf, 1 + 2j), (inf, inf, inf),
+        (complex(-inf, 2), complex(-inf, 3), complex(-inf, 3)),
+        # as PyTorch, not wrapped to the principal branch
+        (3 + 4j, 1 - 2j, np.log(np.exp(3 + 4j) + np.exp(1 - 2j)) + 2j * np.pi),
+    ):  # fmt: skip
+        x = torch_like.tensor([a], dtype=torch_like.complex128, requires_grad=True)
+        found = torch_like.logaddexp(x, torch_like.tensor([b], dtype=torch_like.complex128))
+        np.testing.assert_allclose(found.detach().numpy(), [expected], rtol=1e-14)
+        found.real.sum().backward()
+        assert torch_like.isfinite(x.grad).all()
+
+
 # random numbers ----------------------------------------------------------------------------------
 
 

@@ -421,7 +421,9 @@ def logaddexp(input: Tensor, other: Any) -> Tensor:
     def of(x: Any, y: Any) -> Any:
         is_first = real(x) >= real(y)
         larger, smaller = ew.where(is_first, x, y), ew.where(is_first, y, x)
-        return larger + ew.log1p(ew.exp(smaller - larger))
+        is_same = (real(x) == real(y)) & ew.isinf(real(x))  # whose difference has no value
+        step = ew.where(is_same, 0, smaller - ew.where(is_same, 0, larger))
+        return ew.where(is_same, smaller, larger + ew.log1p(ew.exp(step)))
 
     return joined("Logaddexp", of, input, other)
 
