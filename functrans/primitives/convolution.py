@@ -266,21 +266,36 @@ def _correlate_taps(
     """Add up products with one element of the window after the other.
 
     For left operands that are spread and for kernels that are not finite: no zero that is put
-    between or around elements is a factor.
+    between or around elements is a factor. Products that meet the same positions, of those that
+    lie apart by the spread, are added up without gaps, for a block of the batch at a time.
     """
     taps = np.moveaxis(w, 2, -1)  # [group, o, window, i]
+    phases: dict[Any, list[Any]] = {}
     for tap in np.ndindex(w.shape[3:]):
-        met: Any = [
+        met = [
             _met(k * e - low, n, m, s, d)
             for k, e, low, n, m, s, d in zip(
                 tap, dilation, lows, x.shape[3:], out.shape[3:], strides, spread, strict=True
             )
         ]
-        sources, targets = zip(*met, strict=True)
-        part = x[(..., *sources)]
-        terms = np.matmul(taps[(slice(None), slice(None), *tap)], part.reshape(*part.shape[:3], -1))
-        target = out[(..., *targets)]
-        target += terms.reshape(target.shape)
+        if all(target.stop > target.start for _, target in met):
+            phase = tuple(target.start % target.step for _, target in met)
+            phases.setdefault(phase, []).append((tap, met))
+    block = max(1, 2 * _BLOCK_BYTES // out[0].nbytes)
+    for first in range(0, len(x), block):
+        part, whole = x[first : first + block], out[first : first + block]
+        for phase, of_phase in phases.items():
+            steps = [target.step for _, target in of_phase[0][1]]
+            apart = whole[(..., *(slice(p, None, s) for p, s in zip(phase, steps, strict=True)))]
+            total = np.zeros(apart.shape, out.dtype)
+            for tap, met in of_phase:
+                read = part[(..., *(source for source, _ in met))]
+                factor = taps[(slice(None), slice(None), *tap)]
+                terms = np.matmul(factor, read.reshape(*read.shape[:3], -1))
+                within: Any = [slice(t.start // t.step, t.stop // t.step) for _, t in met]
+                target = total[(..., *within)]
+                target += terms.reshape(target.shape)
+            apart[...] = total
 
 
 def _met(first: int, n: int, positions: int, stride: int, spread: int) -> tuple[slice, slice]:
@@ -291,7 +306,7 @@ def _met(first: int, n: int, positions: int, stride: int, spread: int) -> tuple[
     common = math.gcd(stride, spread)
     step = spread // common
     if first % common:
-        return slice(0), slice(0)
+        return slice(0, 0, 1), slice(0, 0, 1)
     low = -(first // stride)  # the first position that is not before the elements
     start = -(first // common) * pow(stride // common, -1, step) % step
     start += step * max(0, -((start - low) // step))

@@ -356,9 +356,10 @@ def _write_flat(
 def last_writes(indices: Indices, extents: Shape, mode: str) -> Array:
     """Whether each write is the last one to its place, shape ``S``."""
     s = index_shape("scatter", [np.shape(index) for index in indices])
-    numbers = np.arange(math.prod(s)).reshape(s)
+    count = math.prod(s)
+    numbers = np.arange(count, dtype=np.int32 if count < 1 << 31 else np.intp).reshape(s)
     axes = tuple(range(len(extents)))
-    winner = np.empty(extents, np.intp)
+    winner = np.empty(extents, numbers.dtype)
     write_set(winner, numbers, indices, axes, mode, False)
     is_last = read_at(winner, indices, axes, mode) == numbers
     if mode == "drop":

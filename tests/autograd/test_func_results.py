@@ -256,3 +256,31 @@ def test_what_torch_makes_is_a_tensor_of_torch(name: str) -> None:
     found = [x for x in tree.leaves(MADE[name]()) if isinstance(x, torch.Tensor)]
     assert found or name in ("SGD", "LBFGS")  # states without tensors
     assert all(isinstance(x.dtype, torch.dtype) for x in found)
+
+
+IN_BRANCHES: dict[str, Callable[[Any], Any]] = {
+    "of two tensors": lambda s: s * s + s / (s - 7.0),
+    "with numbers": lambda s: (s * 2.5 - 1) ** 2 / 3.0 + s**2.0,
+    "reflected": lambda s: 2.0 / s - (1.5 - s) * 3,
+    "functions": lambda s: torch.sin(s) + s.exp() + torch.lerp(s, s + 1, 0.3) + abs(-s),
+    "sums and products": lambda s: torch.softmax(s, 0) * s.sum() + torch.matmul(s, s),
+}
+
+
+@pytest.mark.parametrize("name", IN_BRANCHES)
+@pytest.mark.parametrize("transform", ["grad", "jacrev", "jacfwd", "vmap", "vmap of jvp"])
+def test_branches_compute_with_tensors_of_the_transform_around_them(
+    name: str, transform: str
+) -> None:
+    compute = IN_BRANCHES[name]
+
+    def branched(s: Any) -> Any:
+        return ft.lax.cond(s.sum() > 0, lambda n: n * compute(s), lambda n: n - compute(s), s)
+
+    rows = torch.tensor([[1.0, 2.0, 3.0], [-1.0, -2.0, -3.0]], dtype=torch.float64)
+    for x, direct in (rows[0], lambda s: s * compute(s)), (rows[1], lambda s: s - compute(s)):
+        x = x[None] if transform.startswith("vmap") else x
+        found = tree.leaves(TRANSFORMS[transform](branched, x))
+        expected = tree.leaves(TRANSFORMS[transform](direct, x))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12)

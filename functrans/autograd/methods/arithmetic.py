@@ -70,9 +70,9 @@ def apply(primitive: Primitive, a: Any, b: Any, true: bool = False) -> Any:
             is_usual = is_usual and not (true and dtype.kind in "iub")
         else:
             is_usual = type(b) in _USUAL and dtype.kind in "fc"
-        if is_usual:
+        if is_usual and a._trace.is_direct:  # else a branch of ``cond`` takes it
             return a._trace.elementwise(primitive, (a, b))
-    elif type(a) in _USUAL and b._value.dtype.kind in "fc":
+    elif type(a) in _USUAL and b._value.dtype.kind in "fc" and b._trace.is_direct:
         return b._trace.elementwise(primitive, (a, b))
     return elementwise(primitive, *promoted(a, b, true))
 
@@ -175,8 +175,9 @@ def operator_forms(label: str, primitive: Primitive, true: bool = False) -> dict
             if other is NotImplemented:
                 return NotImplemented
         try:
-            if type(other) is float and self._value.dtype.kind == "f":  # a look less
-                return self._trace.elementwise(primitive, (self, other))
+            trace = self._trace
+            if type(other) is float and self._value.dtype.kind == "f" and trace.is_direct:
+                return trace.elementwise(primitive, (self, other))  # a look less
             return apply(primitive, self, other, true)
         except Exception as error:
             shorten(error)

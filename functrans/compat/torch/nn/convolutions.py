@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,16 @@ from functrans.autograd.methods.rows import form
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
-from functrans.compat.torch.nn.layers import _take, padded
+from functrans.compat.torch.nn.layers import padded
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
 from functrans.core.values import Array
 from functrans.primitives import convolution, movement, structural
 from functrans.primitives import torch_elementwise as te
-from functrans.primitives.elementwise import maximum, where
+from functrans.primitives.elementwise import maximum
 from functrans.primitives.indexing import gather
 from functrans.primitives.slicing import BasicIndex, slice_index
+from functrans.primitives.sparse.products import csr_matmul
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d",
@@ -253,45 +254,19 @@ def _max_pool(
     x: Array, *, window: tuple[int, ...], stride: tuple[int, ...],
     pads: tuple[tuple[int, int], ...], dilation: tuple[int, ...],
 ) -> tuple[Array, ...]:  # fmt: skip
-    """The largest elements of windows, and their places in the flattened space."""
-    n = len(window)
-
-    def along(y: Array, i: int) -> list[Any]:
-        ones = (1,) * (n - 1 - i)
-        return windows_of(y, (window[i], *ones), (stride[i], *ones), (dilation[i], *ones))
-
-    reach = [d * (k - 1) for d, k in zip(dilation, window, strict=True)]
-    starts = [
-        np.arange((e + low + high - r - 1) // s + 1) * s - low
-        for e, r, s, (low, high) in zip(shape_of(x)[-n:], reach, stride, pads, strict=True)
-    ]
-    return largest(x, pads, starts, window, dilation, along)
-
-
-def largest(
-    x: Array,
-    pads: Sequence[tuple[int, int]],
-    starts: Sequence[np.ndarray],
-    window: Sequence[int],
-    dilation: Sequence[int],
-    along: Callable[[Any, int], list[Any]],
-) -> tuple[Array, ...]:
-    """The largest elements of windows of the last axes, and their places in the flattened space.
+    """The largest elements of windows, and their places in the flattened space.
 
     The largest along the last axis, of these along the one before it, and so on. With each goes its
     number in the window; what follows has larger numbers, so that of equal elements the first is
     found if the number is the largest of those that were larger than all before them.
-
-    Args:
-      x: array.
-      pads: extents of what is never the largest, before and behind.
-      starts: per axis the first elements of the windows.
-      window: extents of the windows.
-      dilation: distance of the elements of a window.
-      along: of the padded array and an axis, the first elements of all windows, and so on.
     """
-    n, lead = len(window), shape_of(x)[: -len(window)]
+    n = len(window)
     space = shape_of(x)[-n:]
+    reach = [d * (k - 1) for d, k in zip(dilation, window, strict=True)]
+    starts = [
+        np.arange((e + low + high - r - 1) // s + 1) * s - low
+        for e, r, s, (low, high) in zip(space, reach, stride, pads, strict=True)
+    ]
     is_float = x.dtype.kind == "f"
     best: Any = padded(stop_gradient(x), pads, -math.inf if is_float else np.iinfo(x.dtype).min)
     dtype = np.min_scalar_type(math.prod(window))
@@ -299,8 +274,10 @@ def largest(
     corners: Any = 0
     for i in reversed(range(n)):
         step = math.prod(window[i + 1 :])
-        first = starts[i].reshape(-1, *(1,) * (n - 1 - i))
-        (best, *parts), numbers = along(best, i), along(number, i)
+        behind = (1,) * (n - 1 - i)
+        first = starts[i].reshape(-1, *behind)
+        along = (window[i], *behind), (stride[i], *behind), (dilation[i], *behind)
+        (best, *parts), numbers = windows_of(best, *along), windows_of(number, *along)
         # Padding is not taken though all be infinitely small: the first element that is there.
         skipped = -(np.minimum(first, 0) // dilation[i]) * step
         number = numbers[0] + skipped.astype(dtype)
@@ -315,7 +292,13 @@ def largest(
         offsets = offsets[..., None] * extent + np.arange(k) * d
     places = gather(offsets.reshape(-1), (number,), (0,)) + corners
     places = structural.broadcast_to(places, shape_of(best))
-    return gather(flattened(x), (places + planes(lead, space),), (0,)), places
+    return at_places(x, places, space), places
+
+
+def at_places(x: Array, places: Array, space: tuple[int, ...]) -> Array:
+    """Elements at places of the flattened space."""
+    lead = shape_of(x)[: -len(space)]
+    return gather(flattened(x), (places + planes(lead, space),), (0,))
 
 
 def flattened(x: Array) -> Any:
@@ -328,22 +311,31 @@ def planes(lead: tuple[int, ...], space: tuple[int, ...]) -> Any:
     return np.arange(math.prod(lead)).reshape(*lead, *(1,) * len(space)) * math.prod(space)
 
 
+def _window_sums(x: Array, window: tuple[int, ...], stride: tuple[int, ...]) -> Array:
+    """Sums over windows, along one axis after the other."""
+    n = len(window)
+    for i in reversed(range(n)):
+        behind = (1,) * (n - 1 - i)
+        total, *parts = windows_of(x, (window[i], *behind), (stride[i], *behind), (1, *behind))
+        for part in parts:
+            total = total + part
+        x = total
+    return x
+
+
 def _avg_pool(
     x: Array, *, window: tuple[int, ...], stride: tuple[int, ...],
     pads: tuple[tuple[int, int], ...], divisor: Any,
     counted: tuple[int, ...],
 ) -> Array:  # fmt: skip
-    parts = windows_of(padded(x, pads, 0.0), window, stride, (1,) * len(window))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total + part
+    total = _window_sums(padded(x, pads, 0.0), window, stride)
     if divisor is not None:
         return _divided(total, divisor)
     space = shape_of(x)[-len(window) :]
     inside = np.pad(np.ones(space), [(c, c) for c in counted], constant_values=1.0)
     rest = [(low - c, high - c) for (low, high), c in zip(pads, counted, strict=True)]
     inside = np.pad(inside, rest)
-    counts = sum(windows_of(inside, window, stride, (1,) * len(window)))
+    counts = _window_sums(inside, window, stride)
     return _divided(total, structural.cast(counts, total.dtype))
 
 
@@ -505,41 +497,46 @@ avg_pool2d = form(_avg_pooled, "avg_pool2d", _MEANS.format("h, w"), _rank=2)
 avg_pool3d = form(_avg_pooled, "avg_pool3d", _MEANS.format("d, h, w"), _rank=3)
 
 
-def adaptive_bounds(extent: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Starts and stops of as many windows as asked for, which together cover an axis."""
-    numbers = np.arange(size + 1) * extent
-    return numbers[:-1] // size, -(-numbers[1:] // size)
+def adaptive_windows(extent: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The elements of as many windows as asked for, which together cover an axis.
+
+    Returns:
+      Their places ``[size, widest]``, the last one of a window repeated, and how many they are.
+    """
+    bounds = np.arange(size + 1) * extent
+    starts, stops = bounds[:-1] // size, -(-bounds[1:] // size)
+    counts = stops - starts
+    places = starts[:, None] + np.arange(counts.max(initial=0))
+    return np.minimum(places, stops[:, None] - 1), counts
 
 
-_FEW_WINDOWS = 16
-"""Up to so many are summed one by one; of more the elements are gathered."""
-
-
-def _adaptive_avg(x: Any, *, sizes: tuple[int, ...]) -> Any:
-    ndim, n = len(shape_of(x)), len(sizes)
-    for i, size in enumerate(sizes):
-        axis = ndim - n + i
+def _adaptive_avg(x: Array, *, sizes: tuple[int, ...]) -> Array:
+    counts: Any = 1
+    for axis, size in enumerate(sizes, len(shape_of(x)) - len(sizes)):
         shape = shape_of(x)
-        starts, stops = adaptive_bounds(shape[axis], size)
-        counts = stops - starts
-        places = starts[:, None] + np.arange(counts.max(initial=0))
-        ones = (1,) * (ndim - 1 - axis)
-        if 0 < size <= _FEW_WINDOWS and shape[axis] % size:
-            rest = (slice(None),) * (ndim - 1 - axis)
-            windows = [
-                slice_index(x, BasicIndex((..., slice(int(a), int(b)), *rest)))
-                for a, b in zip(starts, stops, strict=True)
-            ]
-            sums = [structural.reduce_sum(window, (axis,)) for window in windows]
-            x = movement.stack(sums, axis=axis) / counts.astype(x.dtype).reshape(-1, *ones)
+        extent, outer, inner = shape[axis], math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+        if size and extent % size == 0:
+            x = structural.reshape(x, (*shape[:axis], size, extent // size, *shape[axis + 1 :]))
+            x = structural.reduce_sum(x, (axis + 1,))
+            counts = counts * (extent // size)
             continue
-        if not (size and shape[axis] % size == 0):  # else the windows are the axis in parts
-            x = _take(x, np.minimum(places, shape[axis] - 1).reshape(-1), axis)
-        x = structural.reshape(x, (*shape[:axis], *places.shape, *shape[axis + 1 :]))
-        is_inside = (places < stops[:, None]).reshape(*places.shape, *ones)
-        x = x if is_inside.all() else where(is_inside, x, 0)
-        x = structural.reduce_sum(x, (axis + 1,)) / counts.astype(x.dtype).reshape(-1, *ones)
-    return x
+        # Uneven windows are rows of a sparse matrix of ones: a NaN stays in its windows.
+        places, own = adaptive_windows(extent, size)
+        columns = places[np.arange(places.shape[1]) < own[:, None]]
+        is_last = inner == 1
+        blocks = np.arange(1 if is_last else outer)[:, None]
+        columns = (columns + extent * blocks).reshape(-1)
+        pointers = np.append(0, np.cumsum(np.tile(own, len(blocks))))
+        short = np.int32 if max(len(columns), len(blocks) * extent) < 1 << 31 else np.int64
+        columns, pointers = columns.astype(short), pointers.astype(short)
+        x = structural.reshape(x, (outer, extent) if is_last else (outer * extent, inner))
+        x = structural.transpose(x, (1, 0)) if is_last else x
+        ones = np.ones(len(columns), x.dtype)
+        x = csr_matmul(ones, columns, pointers, (len(blocks) * size, len(blocks) * extent), x)
+        x = structural.transpose(x, (1, 0)) if is_last else x
+        x = structural.reshape(x, (*shape[:axis], size, *shape[axis + 1 :]))
+        counts = counts * own.astype(x.dtype).reshape(-1, *(1,) * (len(shape) - 1 - axis))
+    return x / counts
 
 
 _ADAPTIVE_AVG = Operation("AdaptiveAvgPool2D", _adaptive_avg)

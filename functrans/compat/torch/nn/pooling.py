@@ -21,20 +21,24 @@ from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.nn.convolutions import (
     SPACES,
     _adaptive_sizes,
-    adaptive_bounds,
+    adaptive_windows,
+    at_places,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
     flattened,
-    largest,
     per_axis,
     planes,
 )
-from functrans.compat.torch.nn.layers import _take, padded
+from functrans.compat.torch.nn.layers import padded
+from functrans.control.branches import cond
+from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import Tracer, shape_of
 from functrans.core.values import Array
-from functrans.primitives import structural
-from functrans.primitives.indexing import scatter
+from functrans.primitives import movement, structural
+from functrans.primitives.elementwise import where
+from functrans.primitives.indexing import gather, scatter
+from functrans.primitives.reduction import argmax, reduce_any
 from functrans.primitives.slicing import BasicIndex, slice_index
 
 __all__ = [
@@ -48,17 +52,31 @@ __all__ = [
 
 
 def _adaptive_max(x: Array, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
-    space = shape_of(x)[-len(sizes) :]
-    starts, stops = zip(*map(adaptive_bounds, space, sizes), strict=True)
-    widest = [int((b - a).max(initial=1)) for a, b in zip(starts, stops, strict=True)]
+    n = len(sizes)
+    lead, space = shape_of(x)[:-n], shape_of(x)[-n:]
+    windows: Any = np.zeros((1,) * 2 * n, np.int64)
+    for i, (extent, size) in enumerate(zip(space, sizes, strict=True)):
+        along, _ = adaptive_windows(extent, size)
+        ones = (1,) * (n - 1)
+        shape = (*ones[:i], size, *ones, along.shape[1], *ones[i:])
+        windows = windows * extent + along.reshape(shape)
+    windows = windows.reshape(math.prod(sizes), math.prod(windows.shape[n:]))
+    rows = structural.reshape(stop_gradient(x), (math.prod(lead), math.prod(space)))
+    elements = structural.transpose(gather(rows, (windows,), (1,)), (2, 0, 1))
+    number = argmax(elements, -1)
+    if x.dtype.kind == "f":  # of several NaN the last one counts, as in PyTorch
 
-    def along(y: Array, i: int) -> list[Any]:
-        places = [starts[i] + j for j in range(widest[i])]
-        axis = len(shape_of(y)) - len(sizes) + i
-        return [_take(y, np.where(p < stops[i], p, space[i]), axis) for p in places]
+        def last(numbers: Array, elements: Array) -> Array:
+            is_nan = elements != elements
+            behind = argmax(movement.reverse(is_nan, (2,)), -1)
+            has_nan = reduce_any(is_nan, (2,))
+            return where(has_nan, windows.shape[1] - 1 - behind, numbers)
 
-    ones = (1,) * len(sizes)
-    return largest(x, [(0, 1) for _ in sizes], starts, widest, ones, along)
+        has_nan = reduce_any(rows != rows, (0, 1))
+        number = cond(has_nan, last, lambda numbers, _: numbers, number, elements)
+    at = number + np.arange(len(windows)) * windows.shape[1]
+    places = structural.reshape(gather(windows.reshape(-1), (at,), (0,)), (*lead, *sizes))
+    return at_places(x, places, space), places
 
 
 _ADAPTIVE_MAX = Operation("AdaptiveMaxPool2D", _adaptive_max)
@@ -130,7 +148,7 @@ def _unpool(
     if (
         not isinstance(places, Tracer)
         and places.size
-        and not ((places >= 0) & (places < math.prod(space))).all()
+        and places.view(f"u{places.itemsize}").max() >= math.prod(space)  # negative ones are large
     ):
         raise RuntimeError(
             f"Found an invalid max index: {int(places.max())} (output volumes are of size "
