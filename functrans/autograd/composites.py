@@ -25,6 +25,7 @@ from functrans.autograd.recording import (
     PERMANENT,
     enter_session,
     guard_of,
+    in_rows,
     node_of,
     note_node,
     refuse_inference,
@@ -380,7 +381,7 @@ def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ..
     nodes = [node_of(x) if isinstance(x, Tensor) else None for x in operands]
     values = [x._value if isinstance(x, Tensor) else x for x in operands]
     if not modes.grad or not any(nodes):
-        return _wrapped(_owned(quietly(function, *values), values), [], tensors)
+        return _wrapped(_owned(quietly(function, *values), values, label), [], tensors)
     inner = _Equations(label)
     with tracing(inner):
         starts = [
@@ -396,7 +397,9 @@ def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ..
     many = isinstance(outs, tuple)
     flat = outs if many else (outs,)
     results = _owned(
-        tuple([out._value if isinstance(out, RecordingTracer) else out for out in flat]), values
+        tuple([out._value if isinstance(out, RecordingTracer) else out for out in flat]),
+        values,
+        label,
     )
     ends = [out._node if isinstance(out, RecordingTracer) else None for out in flat]
     if not any(ends):
@@ -440,18 +443,19 @@ def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ..
     return found
 
 
-def _owned(outs: object, operands: Sequence[Any]) -> Any:
+def _owned(outs: object, operands: Sequence[Any], label: str) -> Any:
     """Results in memory of their own: a view of an operand would be written to unnoticed."""
     if isinstance(outs, tuple):
-        return tuple([_owned(out, operands) for out in outs])
+        return tuple([_owned(out, operands, label) for out in outs])
     if type(outs) is not np.ndarray:
         return outs
     if not outs.flags.writeable:
         return outs.copy()
     if outs.flags.owndata:
-        return outs.copy() if any(outs is x for x in operands) else outs
+        is_operand = any(outs is x for x in operands)
+        return outs.copy() if is_operand else in_rows(outs, operands, label)
     is_shared = any(type(x) is np.ndarray and np.may_share_memory(outs, x) for x in operands)
-    return outs.copy() if is_shared else outs
+    return outs.copy() if is_shared else in_rows(outs, operands, label)
 
 
 def _wrapped(outs: object, nodes: Sequence[Any], tensors: Sequence[Tensor]) -> Any:

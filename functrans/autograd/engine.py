@@ -35,7 +35,7 @@ from functrans.autograd.kinks import PIECEWISE_LINEAR, dependent
 from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import Hooked, running
-from functrans.autograd.recording import PERMANENT
+from functrans.autograd.recording import PERMANENT, is_dense
 from functrans.autograd.tensors import Tensor
 from functrans.core.annotations import When
 from functrans.core.avals import Zero
@@ -511,23 +511,12 @@ def _laid_out(value: Any, owner: Tensor) -> Tracer | Array:
     if isinstance(value, Tracer):
         return value
     like = owner._value
-    if isinstance(like, np.ndarray) and _is_dense(like):
+    if isinstance(like, np.ndarray) and is_dense(like):
         copy = np.empty_like(like, dtype=value.dtype)
     else:
         copy = np.empty(value.shape, value.dtype)
     copy[...] = value
     return copy
-
-
-def _is_dense(x: np.ndarray) -> bool:
-    """Whether the elements lie side by side, in any order of axes."""
-    expected = x.itemsize
-    for stride, extent in sorted(zip(x.strides, x.shape, strict=True)):
-        if extent != 1:
-            if stride != expected:
-                return False
-            expected *= extent
-    return True
 
 
 def _met(node: Any, when: When) -> list[Any]:

@@ -460,8 +460,8 @@ class Factories:
         """
         if steps < 0:
             raise RuntimeError("number of steps must be non-negative")
-        value = np.linspace(float(start), float(end), steps)
-        return self.made(value.astype(dtype or self.default()), requires_grad)
+        value = _spaced(float(start), float(end), steps, np.dtype(dtype or self.default()))
+        return self.made(value, requires_grad)
 
     def logspace(
         self,
@@ -643,6 +643,21 @@ def laid_out(x: Tensor) -> np.ndarray:
     """An array with the extents and layout of a tensor."""
     value = x._value
     return np.zeros(value.shape, value.dtype) if isinstance(value, Tracer) else np.asarray(value)
+
+
+def _spaced(start: float, end: float, steps: int, dtype: np.dtype) -> np.ndarray:
+    """Numbers at even distances: single and double precision to PyTorch's bits.
+
+    Its ends are numbers of the dtype, each element is counted from the nearer one and rounded once.
+    """
+    if dtype.char not in "fd":
+        return np.linspace(start, end, steps).astype(dtype)
+    first, last = dtype.type(start), dtype.type(end)
+    step = (last - first) / dtype.type(max(steps - 1, 1))
+    wide = np.float64 if dtype.char == "f" else np.longdouble
+    after = np.arange(steps, dtype=wide)
+    from_first, from_last = first + step * after, last - step * after[::-1]
+    return np.where(after < max(steps // 2, 1), from_first, from_last).astype(dtype)
 
 
 def _placed_normal(noise: np.ndarray, std: np.ndarray, mean: np.ndarray) -> np.ndarray:

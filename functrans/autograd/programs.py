@@ -26,6 +26,7 @@ from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.recording import (
     PERMANENT,
     guard_of,
+    in_rows,
     mark_origin,
     namespaces,
     node_of,
@@ -193,6 +194,7 @@ class Operation:
         for i, is_shared in enumerate(plan.shared):
             if is_shared:
                 outs[i] = _own(outs[i], values)
+        outs = [in_rows(out, values, self.label) for out in outs]
         if not has_node or plan.linear is None:
             return _finished(plan, outs, [None] * n, operands)
         node = ProgramNode(

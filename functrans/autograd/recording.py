@@ -39,7 +39,7 @@ from functrans.passes.nodes import OUTPUT, LinearProgram, Node, kept, record
 from functrans.passes.pushing import PushingTracer
 from functrans.passes.recording import RecordingTracer
 from functrans.passes.value_tracers import explained
-from functrans.primitives.structural import overwritten_p, stop_gradient_p, unrecorded_p
+from functrans.primitives.structural import cast_p, overwritten_p, stop_gradient_p, unrecorded_p
 from functrans.primitives.torch_elementwise import with_slope
 
 _PACKAGE = __file__.rpartition("autograd")[0]
@@ -304,6 +304,8 @@ class ImperativeTrace(Trace):
             raise _clearer(primitive, values, params, error) from error
         if primitive.holds_programs:  # whose results may be numbers, as Python computes them
             outs = [np.asarray(x) if type(x) in PYTHON_SCALARS else x for x in outs]
+        if self.is_plain and primitive.elementwise is None and primitive is not cast_p:
+            outs = [in_rows(out, values, primitive.name) for out in outs]
         results = tuple(
             [
                 self.tensor(out, node) if node is not None else self._result(out, operands)
@@ -414,6 +416,43 @@ _MOVES = frozenset(
     }
 )  # fmt: skip
 """Primitives whose result may be a view of their first operand, of whatever dtype that is."""
+
+
+_IN_ROWS = frozenset((
+    "Cummax", "Cummin", "Cumprod", "Cumsum", "FftC2C", "FftR2C", "Gather", "Index", "IndexCopy",
+    "IndexSelect", "LinalgSolveEx", "LogSigmoid", "LogSoftmax", "Logcumsumexp", "MaskedFill",
+    "Mvlgamma", "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm", "Roll",
+    "ScatterBackward0", "ScatterBackward1", "Softmax",
+))  # fmt: skip
+"""Operations whose results have the shape of an operand but, as PyTorch's, not its order."""
+
+
+def in_rows(out: Any, values: Sequence[Any], label: str) -> Any:
+    """A result in row-major order, as PyTorch has them, where it is no view of an operand.
+
+    Elementwise operations keep the order of their operands, as they do here; NumPy's others do at
+    times, and views of them would be refused.
+    """
+    if type(out) is not np.ndarray or out.flags.c_contiguous:
+        return out
+    arrays = [v for v in values if type(v) is np.ndarray]
+    likes = [v for v in arrays if v.shape == out.shape and not v.flags.c_contiguous]
+    if likes and label not in _IN_ROWS and is_dense(out):
+        return out
+    if any(np.may_share_memory(out, v) for v in arrays):
+        return out
+    return np.ascontiguousarray(out)
+
+
+def is_dense(x: np.ndarray) -> bool:
+    """Whether the elements lie side by side, in any order of axes."""
+    expected = x.itemsize
+    for stride, extent in sorted(zip(x.strides, x.shape, strict=True)):
+        if extent != 1:
+            if stride != expected:
+                return False
+            expected *= extent
+    return True
 
 
 def _is_among(out: Array, values: Sequence[Any]) -> bool:

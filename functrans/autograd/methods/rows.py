@@ -37,7 +37,7 @@ from functrans.autograd.promotion import (
     with_default,
 )
 from functrans.autograd.random import Generator, different_levels, stream
-from functrans.autograd.recording import enter_session, innermost, namespaces, node_of
+from functrans.autograd.recording import enter_session, in_rows, innermost, namespaces, node_of
 from functrans.autograd.refusals import asked
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, called
@@ -619,7 +619,8 @@ def constant(value: Any, *operands: Any) -> Tensor:
       value: the array.
       *operands: what it was computed from.
     """
-    result = Tensor.of(value if hasattr(value, "shape") else np.asarray(value))
+    value = in_rows(value, (), "") if hasattr(value, "shape") else np.asarray(value)
+    result = Tensor.of(value)
     if modes.inference:
         result._inference = True
     return with_default(result, operands)

@@ -174,8 +174,8 @@ def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 
 def ravel(self: Tensor) -> Tensor:
-    """All axes as one."""
-    return reshape(self, -1) if math.prod(self.shape) else reshape(self, 0)
+    """All axes as one, its elements side by side."""
+    return reshape(self.contiguous(), -1) if math.prod(self.shape) else reshape(self, 0)
 
 
 def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:

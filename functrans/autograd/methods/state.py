@@ -27,7 +27,13 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import is_grad_enabled, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like, shown
 from functrans.autograd.promotion import to_dtype, torch_kind
-from functrans.autograd.recording import enter_session, node_of, with_only, with_own_only
+from functrans.autograd.recording import (
+    enter_session,
+    is_dense,
+    node_of,
+    with_only,
+    with_own_only,
+)
 from functrans.autograd.refusals import asked
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, refuse_device
@@ -492,7 +498,8 @@ def _copied(self: Tensor, order: Any) -> Tensor:
 
 def clone(self: Tensor, *, memory_format: object = None) -> Tensor:
     """A copy, through which gradients flow."""
-    return _copied(self, "K")
+    value = self._value
+    return _copied(self, "K" if isinstance(value, Tracer) or is_dense(value) else "C")
 
 
 def contiguous(self: Tensor, *, memory_format: object = None) -> Tensor:

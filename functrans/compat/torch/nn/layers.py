@@ -229,7 +229,8 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise RuntimeError("Class values must be non-negative.")
     if value.size and value.max() >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return TORCH.tensor((np.asarray(value)[..., None] == np.arange(num_classes)).astype(np.int64))
+    made = np.asarray(value)[..., None] == np.arange(num_classes)
+    return TORCH.tensor(made.astype(np.int64, order="C"))
 
 
 # dropout -----------------------------------------------------------------------------------------
