@@ -655,7 +655,7 @@ def _spaced(start: float, end: float, steps: int, dtype: np.dtype) -> np.ndarray
     first, last = dtype.type(start), dtype.type(end)
     step = (last - first) / dtype.type(max(steps - 1, 1))
     wide = np.float64 if dtype.char == "f" else np.longdouble
-    after = np.arange(steps, dtype=wide)
+    after: Any = np.arange(steps, dtype=wide)
     from_first, from_last = first + step * after, last - step * after[::-1]
     return np.where(after < max(steps // 2, 1), from_first, from_last).astype(dtype)
 
