@@ -24,6 +24,7 @@ from functrans.compiler.execution import execution_of
 from functrans.compiler.invariants import with_invariants_outside
 from functrans.compiler.merging import with_merged_axes
 from functrans.compiler.parts import with_parts_in_place
+from functrans.compiler.spectra import with_half_spectra
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var, subjaxprs
@@ -47,6 +48,7 @@ def prepare(jaxpr: Jaxpr) -> Jaxpr:
     Args:
       jaxpr: a simplified program.
     """
+    jaxpr = with_half_spectra(jaxpr)
     writer = _Writer()
     writer.walk(jaxpr, {}, is_outermost=True, depth=0)
     consts = {**dict(zip(jaxpr.constvars, jaxpr.consts, strict=True)), **writer.consts}

@@ -25,9 +25,11 @@ import os
 from functools import cache, lru_cache
 from typing import Any
 
+import numpy as np
 from numpy.linalg import _umath_linalg
 
 from functrans.kernels import table as kernels
+from functrans.primitives.native.ufuncs import find_loop
 
 _FORTRAN_NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_", "{}$NEWLAPACK$ILP64")
 """How builds decorate the name of a Fortran routine; wheels of NumPy use the first."""
@@ -37,15 +39,16 @@ _LIBRARIES = {"blas": "cython_blas", "lapack": "cython_lapack"}
 
 def symbol_name(name: str) -> str:
     """The symbol that stands for a library function in emitted text: ``ft_blas_dgemm``."""
-    return "ft_" + name.replace(".", "_")
+    return "ft_" + name.replace(".", "_").replace("->", "_to_")
 
 
 def address(name: str) -> int:
     """The address of a library function in this process.
 
     Args:
-      name: ``"blas.<routine>"``, ``"lapack.<routine>"``, ``"c.<function>"`` or
-        ``"kernel.<name>"``.
+      name: ``"blas.<routine>"``, ``"lapack.<routine>"``, ``"c.<function>"``,
+        ``"kernel.<name>"``, or ``"ufunc.<name>"`` and ``"ufuncdata.<name>"`` for the inner loop
+        of a ufunc (``primitives.native.ufuncs``) and what it is given.
 
     Raises:
       LookupError: there is no such function.
@@ -57,7 +60,34 @@ def address(name: str) -> int:
         return _from_process(rest)
     if family == "kernel":
         return int(kernels.address(rest))
+    if family in ("ufunc", "ufuncdata"):
+        return _of_ufunc(rest)[family == "ufuncdata"]
     raise LookupError(f"no library {family!r}: {name}")
+
+
+class _Ufunc(ctypes.Structure):
+    """The beginning of ``PyUFuncObject``, as NumPy's headers have it."""
+
+    _fields_ = (
+        ("references", ctypes.c_ssize_t), ("type", ctypes.c_void_p), ("nin", ctypes.c_int),
+        ("nout", ctypes.c_int), ("nargs", ctypes.c_int), ("identity", ctypes.c_int),
+        ("functions", ctypes.POINTER(ctypes.c_void_p)), ("data", ctypes.POINTER(ctypes.c_void_p)),
+        ("ntypes", ctypes.c_int),
+    )  # fmt: skip
+
+
+@cache
+def _of_ufunc(name: str) -> tuple[int, int]:
+    """The addresses of the inner loop of a ufunc for some types, and of its data."""
+    known = find_loop(name)
+    if known is None:
+        raise LookupError(f"NumPy {np.__version__} has no loop {name}")
+    ufunc, number = known
+    found = _Ufunc.from_address(id(ufunc))
+    if (found.nin, found.nout, found.ntypes) != (ufunc.nin, ufunc.nout, ufunc.ntypes):
+        raise LookupError(f"ufuncs of NumPy {np.__version__} lie in memory in another way: {name}")
+    loop = int(found.functions[number] or 0)
+    return loop, int((found.data[number] if found.data else 0) or loop)  # none: it is not read
 
 
 @lru_cache(maxsize=1)

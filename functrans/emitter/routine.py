@@ -198,6 +198,12 @@ class Routines(Numbers):
         """
         return self.b.call(self._symbol(name), args, result)
 
+    def symbol_place(self, name: str) -> Value:
+        """The address that a name of library code or data stands for."""
+        symbol = f"@{self._symbol(name)}"
+        self.b.module.globals.setdefault(symbol, f"{symbol} = external global i8")
+        return Value(symbol, POINTER)
+
     def by_reference(self, value: Value) -> Value:
         """Address of a stack slot that holds a value, as Fortran wants its arguments."""
         slot = self.b.alloca(value.type, align=8)

@@ -36,15 +36,20 @@ import numpy as np
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import along_axes
 from functrans.core.dispatch import bind, dtype_of
+from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive, Work, linear
 from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.primitives.complex_parts import complex_dtype, conjugate, real_dtype
+from functrans.primitives.native.ufuncs import (
+    fft_c2c_lower,
+    has_transforms,
+    irfft_lower,
+    rfft_lower,
+)
 from functrans.primitives.structural import cast
 
 Axes = tuple[int, ...]
-
-_NOT_LOWERED = (("lower", "NumPy's pocketfft is called: there is no faster code to write"),)
 
 
 def _check_axes(name: str, x: ShapedArray, axes: Axes) -> None:
@@ -74,18 +79,38 @@ def _ready(x: Array) -> Array:
     return x if x.dtype.kind in "fciub" else x.astype(np.float32)  # bfloat16
 
 
+def _wide(x: Array, axes: Axes) -> Array:
+    """An operand in double precision where NumPy would round between axes."""
+    x = _ready(x)
+    double = np.complex128 if x.dtype.kind == "c" else np.float64
+    return x.astype(double) if len(axes) > 1 and x.dtype.kind in "fc" else x
+
+
 # complex ----------------------------------------------------------------------------------------
 
 
 def _fft_c2c_impl(x: Array, *, axes: Axes, inverse: bool) -> tuple[Any, ...]:
-    x = _ready(x)
-    if len(axes) == 1:
-        if inverse:
-            return (np.fft.ifft(x, axis=axes[0], norm="forward"),)
-        return (np.fft.fft(x, axis=axes[0]),)
+    if len(axes) == 1 and x.dtype.kind != "c":
+        return (_transformed_real(_ready(x), axes[0], inverse),)
+    wide = _wide(x, axes)
+    transform = np.fft.ifftn if inverse else np.fft.fftn
+    out = transform(wide, axes=axes, norm="forward" if inverse else "backward")
+    return (out.astype(_spectrum_dtype(x.dtype), copy=False),)
+
+
+def _transformed_real(x: Array, axis: int, inverse: bool) -> Array:
+    """The half of the spectrum that a real array has, and its mirror image."""
+    n = x.shape[axis]
+    lines = (slice(None),) * axis
+    out = np.empty(x.shape, _spectrum_dtype(x.dtype))
+    half = out[(*lines, slice(n // 2 + 1))]
+    half[...] = np.fft.rfft(x, axis=axis)
     if inverse:
-        return (np.fft.ifftn(x, axes=axes, norm="forward"),)
-    return (np.fft.fftn(x, axes=axes),)
+        np.conjugate(half, out=half)
+    np.conjugate(
+        half[(*lines, slice((n - 1) // 2, 0, -1))], out=out[(*lines, slice(n // 2 + 1, n))]
+    )
+    return out
 
 
 def _fft_c2c_aval(x: ShapedArray, *, axes: Axes, inverse: bool) -> tuple[ShapedArray, ...]:
@@ -131,7 +156,7 @@ fft_c2c_p = Primitive(
     jvp=linear,
     transpose=_fft_c2c_transpose,
     batch=_fft_c2c_batch,
-    reasons=_NOT_LOWERED,
+    lower=Routine(fft_c2c_lower, supports=has_transforms),
     axis_map=along_axes,
     memory="own",
     work=_work(5.0),
@@ -165,10 +190,8 @@ def _mirror_weights(n: int, axis: int, ndim: int, dtype: np.dtype) -> Array:
 
 
 def _rfft_impl(x: Array, *, axes: Axes) -> tuple[Any, ...]:
-    x = _ready(x)
-    if len(axes) == 1:
-        return (np.fft.rfft(x, axis=axes[0]),)
-    return (np.fft.rfftn(x, axes=axes),)
+    out = np.fft.rfftn(_wide(x, axes), axes=axes)
+    return (out.astype(_spectrum_dtype(x.dtype), copy=False),)
 
 
 def _rfft_aval(x: ShapedArray, *, axes: Axes) -> tuple[ShapedArray, ...]:
@@ -202,7 +225,7 @@ rfft_p = Primitive(
     jvp=linear,
     transpose=_rfft_transpose,
     batch=_rfft_batch,
-    reasons=_NOT_LOWERED,
+    lower=Routine(rfft_lower, supports=has_transforms),
     axis_map=along_axes,
     memory="own",
     work=_work(2.5),
@@ -227,9 +250,11 @@ def rfft(x: Array, axes: Axes) -> Array:
 
 
 def _irfft_impl(x: Array, *, axes: Axes, n: int) -> tuple[Any, ...]:
+    wide = _wide(x, axes)
     if len(axes) > 1:
-        x = np.fft.ifftn(x, axes=axes[:-1], norm="forward")
-    return (np.fft.irfft(x, n, axis=axes[-1], norm="forward"),)
+        wide = np.fft.ifftn(wide, axes=axes[:-1], norm="forward")
+    out = np.fft.irfft(wide, n, axis=axes[-1], norm="forward")
+    return (out.astype(real_dtype(x.dtype), copy=False),)
 
 
 def _irfft_aval(x: ShapedArray, *, axes: Axes, n: int) -> tuple[ShapedArray, ...]:
@@ -265,7 +290,7 @@ irfft_p = Primitive(
     jvp=linear,
     transpose=_irfft_transpose,
     batch=_irfft_batch,
-    reasons=_NOT_LOWERED,
+    lower=Routine(irfft_lower, supports=has_transforms),
     axis_map=along_axes,
     memory="own",
     work=_work(2.5),
