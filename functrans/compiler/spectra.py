@@ -23,10 +23,6 @@ from dataclasses import replace
 from typing import Any
 
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.core.lowering import Structured
-from functrans.core.primitive import Primitive, linear
-from functrans.passes.evaluate import evaluate
-from functrans.passes.simplify import Found, Walk, walk_forward
 from functrans.passes.staging import stage
 from functrans.primitives import fft, movement
 from functrans.primitives.complex_parts import conjugate, real_p
@@ -34,77 +30,76 @@ from functrans.primitives.elementwise import multiply_p
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast_p
 
-_half_spectrum_p = Primitive(
-    "half_spectrum",
-    impl=lambda x, *, jaxpr: tuple(evaluate(jaxpr, [x])),
-    abstract_eval=lambda x, *, jaxpr: jaxpr.out_avals,
-    jvp=linear,
-    lower=Structured("call"),
-)
-"""What stands for a transform until its program is written out."""
-
 
 def with_half_spectra(jaxpr: Jaxpr) -> Jaxpr:
     """The program with real transforms where one side of a complex one is real."""
     if not any(eqn.primitive is fft.fft_c2c_p for eqn in jaxpr.eqns):
         return jaxpr
-    uses = Counter(x for eqn in jaxpr.eqns for x in eqn.inputs if isinstance(x, Var))
-    uses.update(x for x in jaxpr.outvars if isinstance(x, Var))
+    program = _Program(jaxpr)
+    for eqn in jaxpr.eqns:
+        found = program.of_real(eqn) or program.to_real(eqn) or [eqn]
+        program.eqns.extend(found)
+        program.makers.update({var: own for own in found for var in own.outputs})
+    return replace(jaxpr, eqns=tuple(program.eqns), annotations={}, cache={})
 
-    def of_real(eqn: Equation, walk: Walk) -> Found:
+
+class _Program:
+    """The equations so far, by what they make, and how often variables are read."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self.eqns: list[Equation] = []
+        self.makers: dict[Any, Equation] = {}
+        self.uses = Counter(x for eqn in jaxpr.eqns for x in eqn.inputs if isinstance(x, Var))
+        self.uses.update(x for x in jaxpr.outvars if isinstance(x, Var))
+
+    def of_real(self, eqn: Equation) -> list[Equation] | None:
+        """A transform of a real array that was made complex."""
         if eqn.primitive is not fft.fft_c2c_p or eqn.inputs[0].aval.dtype.kind != "c":
             return None
-        operand, factor = _scaled(eqn.inputs[0], walk)
-        made = walk.maker(operand)
+        operand, factor = self.scaled(eqn.inputs[0])
+        made = self.makers.get(operand)
         if made is None or made.primitive is not cast_p:
             return None
         (source,) = made.inputs
         if isinstance(source, Literal) or source.aval.dtype.kind != "f":
             return None
-        if fft._spectrum_dtype(source.aval.dtype) != eqn.inputs[0].aval.dtype:
+        if fft.spectrum_dtype(source.aval.dtype) != eqn.inputs[0].aval.dtype:
             return None
-        return _called(eqn, source, lambda x: fft.fft_c2c(_times(x, factor), **eqn.params))
+        return _written(eqn, source, lambda x: fft.fft_c2c(_times(x, factor), **eqn.params))
 
-    def to_real(eqn: Equation, walk: Walk) -> Found:
+    def to_real(self, eqn: Equation) -> list[Equation] | None:
+        """The real part of a transform that nothing else reads."""
         is_part = eqn.primitive is real_p or (
             eqn.primitive is cast_p and eqn.outputs[0].aval.dtype.kind == "f"
         )
-        (spectrum, *_) = eqn.inputs
-        if not is_part or spectrum.aval.dtype.kind != "c":
+        if not is_part or eqn.inputs[0].aval.dtype.kind != "c":
             return None
-        result, factor = _scaled(spectrum, walk, uses)
-        made = walk.maker(result)
+        result, factor = self.scaled(eqn.inputs[0])
+        made = self.makers.get(result)
         if made is None or made.primitive is not fft.fft_c2c_p:
             return None
-        if uses[made.outputs[0]] != 1:
+        (operand,), axes = made.inputs, made.params["axes"]
+        if any(self.uses[x] != 1 for x in (eqn.inputs[0], result) if isinstance(x, Var)):
             return None
-        (operand,) = made.inputs
-        axes, is_inverse = made.params["axes"], made.params["inverse"]
         is_narrow = eqn.outputs[0].aval.dtype.itemsize * 2 != operand.aval.dtype.itemsize
         if operand.aval.dtype.kind != "c" or len(axes) != 1 or is_narrow:
             return None
 
         def run(z: Any) -> Any:
-            half, n = _symmetric(z if is_inverse else conjugate(z), axes[0])
+            half, n = _symmetric(z if made.params["inverse"] else conjugate(z), axes[0])
             return _times(fft.irfft(half, axes, n), factor)
 
-        return _called(eqn, operand, run)
+        return _written(eqn, operand, run)
 
-    return walk_forward(jaxpr, (of_real, to_real))
-
-
-def _scaled(
-    atom: Atom, walk: Walk, uses: Counter[Var] | None = None
-) -> tuple[Atom, Literal | None]:
-    """What an atom is the product of, if the other factor is a real number, and that number."""
-    made = walk.maker(atom)
-    if made is None or made.primitive is not multiply_p or (uses and uses[made.outputs[0]] != 1):
+    def scaled(self, atom: Atom) -> tuple[Atom, Literal | None]:
+        """What an atom is the product of, if the other factor is a real number; that number."""
+        made = self.makers.get(atom)
+        if made is not None and made.primitive is multiply_p:
+            for own, other in (made.inputs, made.inputs[::-1]):
+                is_number = isinstance(other, Literal) and other.aval.dtype.kind in "fi"
+                if is_number and isinstance(own, Var) and own.aval.shape == atom.aval.shape:
+                    return own, other  # type: ignore[return-value]  # it is a literal
         return atom, None
-    for own, other in (made.inputs, made.inputs[::-1]):
-        is_number = isinstance(other, Literal) and other.aval.dtype.kind in "fi"
-        if is_number and isinstance(own, Var) and own.aval.shape == atom.aval.shape:
-            return own, other  # type: ignore[return-value]  # it is a literal
-    return atom, None
 
 
 def _times(x: Any, factor: Literal | None) -> Any:
@@ -126,7 +121,16 @@ def _symmetric(z: Any, axis: int) -> tuple[Any, int]:
     return movement.concatenate((part(0, 1), (part(1, middle) + mirrored) * 0.5), axis), n
 
 
-def _called(eqn: Equation, operand: Atom, run: Callable[[Any], Any]) -> Equation:
-    """The equation as a call of a function of another operand."""
+def _written(eqn: Equation, operand: Atom, run: Callable[[Any], Any]) -> list[Equation]:
+    """The equations of a function of an operand, the last of which gives the equation's result."""
     program = stage(lambda x: [run(x)], [operand.aval.strong()], eqn.primitive.name)
-    return replace(eqn, primitive=_half_spectrum_p, inputs=(operand,), params={"jaxpr": program})
+    names: dict[Any, Any] = {program.invars[0]: operand, program.outvars[0]: eqn.outputs[0]}
+    return [
+        replace(
+            own,
+            inputs=tuple([names.get(x, x) if isinstance(x, Var) else x for x in own.inputs]),
+            outputs=tuple([names.setdefault(var, Var(var.aval)) for var in own.outputs]),
+            source=eqn.source,
+        )
+        for own in program.eqns
+    ]

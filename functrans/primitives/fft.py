@@ -69,7 +69,7 @@ def _with_extent(shape: tuple[int, ...], axis: int, extent: int) -> tuple[int, .
     return (*shape[:axis], extent, *shape[axis + 1 :])
 
 
-def _spectrum_dtype(dtype: np.dtype) -> np.dtype:
+def spectrum_dtype(dtype: np.dtype) -> np.dtype:
     """Dtype of a transform: integers become double precision, half precision becomes single."""
     return complex_dtype(dtype) if dtype.kind not in "iub" else np.dtype(np.complex128)
 
@@ -95,14 +95,14 @@ def _fft_c2c_impl(x: Array, *, axes: Axes, inverse: bool) -> tuple[Any, ...]:
     wide = _wide(x, axes)
     transform = np.fft.ifftn if inverse else np.fft.fftn
     out = transform(wide, axes=axes, norm="forward" if inverse else "backward")
-    return (out.astype(_spectrum_dtype(x.dtype), copy=False),)
+    return (out.astype(spectrum_dtype(x.dtype), copy=False),)
 
 
 def _transformed_real(x: Array, axis: int, inverse: bool) -> Array:
     """The half of the spectrum that a real array has, and its mirror image."""
     n = x.shape[axis]
     lines = (slice(None),) * axis
-    out = np.empty(x.shape, _spectrum_dtype(x.dtype))
+    out = np.empty(x.shape, spectrum_dtype(x.dtype))
     half = out[(*lines, slice(n // 2 + 1))]
     half[...] = np.fft.rfft(x, axis=axis)
     if inverse:
@@ -115,7 +115,7 @@ def _transformed_real(x: Array, axis: int, inverse: bool) -> Array:
 
 def _fft_c2c_aval(x: ShapedArray, *, axes: Axes, inverse: bool) -> tuple[ShapedArray, ...]:
     _check_axes("fft_c2c", x, axes)
-    return (ShapedArray(x.shape, _spectrum_dtype(x.dtype)),)
+    return (ShapedArray(x.shape, spectrum_dtype(x.dtype)),)
 
 
 def _fft_c2c_transpose(
@@ -191,7 +191,7 @@ def _mirror_weights(n: int, axis: int, ndim: int, dtype: np.dtype) -> Array:
 
 def _rfft_impl(x: Array, *, axes: Axes) -> tuple[Any, ...]:
     out = np.fft.rfftn(_wide(x, axes), axes=axes)
-    return (out.astype(_spectrum_dtype(x.dtype), copy=False),)
+    return (out.astype(spectrum_dtype(x.dtype), copy=False),)
 
 
 def _rfft_aval(x: ShapedArray, *, axes: Axes) -> tuple[ShapedArray, ...]:
@@ -199,7 +199,7 @@ def _rfft_aval(x: ShapedArray, *, axes: Axes) -> tuple[ShapedArray, ...]:
     if x.dtype.kind == "c":
         raise TypeError(f"rfft: expected a real array, got {x}; use fft for complex ones")
     shape = _with_extent(x.shape, axes[-1], x.shape[axes[-1]] // 2 + 1)
-    return (ShapedArray(shape, _spectrum_dtype(x.dtype)),)
+    return (ShapedArray(shape, spectrum_dtype(x.dtype)),)
 
 
 def _rfft_transpose(
