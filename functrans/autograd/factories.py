@@ -456,7 +456,7 @@ class Factories:
         """Numbers at even distances, both ends included.
 
         Raises:
-          RuntimeError: a negative number of them.
+          RuntimeError: a negative number of them, or ends that the dtype does not have.
         """
         if steps < 0:
             raise RuntimeError("number of steps must be non-negative")
@@ -646,18 +646,34 @@ def laid_out(x: Tensor) -> np.ndarray:
 
 
 def _spaced(start: float, end: float, steps: int, dtype: np.dtype) -> np.ndarray:
-    """Numbers at even distances: single and double precision to PyTorch's bits.
+    """Numbers at even distances, as PyTorch computes them in single and double precision.
 
-    Its ends are numbers of the dtype, each element is counted from the nearer one and rounded once.
+    Its ends are numbers of the dtype, each element is counted from the nearer one and rounded once
+    (here, of double precision, one of about a thousand twice).
+
+    Raises:
+      RuntimeError: the dtype has no such end.
     """
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        for limit in (start, end):
+            if not limits.min <= limit <= limits.max:
+                raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
+        start, end = int(start), int(end)
     if dtype.char not in "fd":
         return np.linspace(start, end, steps).astype(dtype)
-    first, last = dtype.type(start), dtype.type(end)
-    step = (last - first) / dtype.type(max(steps - 1, 1))
-    wide = np.float64 if dtype.char == "f" else np.longdouble
-    after: Any = np.arange(steps, dtype=wide)
-    from_first, from_last = first + step * after, last - step * after[::-1]
-    return np.where(after < max(steps // 2, 1), from_first, from_last).astype(dtype)
+    with np.errstate(over="ignore"):
+        first, last = dtype.type(start), dtype.type(end)
+    if np.isinf([first, last]).tolist() != np.isinf([start, end]).tolist():
+        raise RuntimeError(f"value cannot be converted to type {dtype} without overflow")
+    if steps == 1:
+        return np.array([first])
+    with np.errstate(over="ignore", invalid="ignore"):
+        step = (last - first) / dtype.type(max(steps - 1, 1))
+        wide = np.float64 if dtype.char == "f" else np.longdouble
+        after: Any = np.arange(steps, dtype=wide)
+        from_first, from_last = first + step * after, last - step * after[::-1]
+        return np.where(after < steps // 2, from_first, from_last).astype(dtype)
 
 
 def _placed_normal(noise: np.ndarray, std: np.ndarray, mean: np.ndarray) -> np.ndarray:

@@ -48,7 +48,8 @@ def view(
     both = _on_either(labelled, memory)
     if isinstance(x._value, Tracer):
         traced: Tensor = labelled(x)
-        follow(traced, x, both, label, is_copied=is_copied)
+        if isinstance(traced, Tensor):  # else a branch of ``cond`` around took it
+            follow(traced, x, both, label, is_copied=is_copied)
         return traced
     own = x._memory()
     value = memory(own)

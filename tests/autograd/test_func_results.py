@@ -263,6 +263,7 @@ IN_BRANCHES: dict[str, Callable[[Any], Any]] = {
     "with numbers": lambda s: (s * 2.5 - 1) ** 2 / 3.0 + s**2.0,
     "reflected": lambda s: 2.0 / s - (1.5 - s) * 3,
     "functions": lambda s: torch.sin(s) + s.exp() + torch.lerp(s, s + 1, 0.3) + abs(-s),
+    "views": lambda s: s[1] * s.reshape(3, 1)[:, 0] + s[None][0] - s.flip(0)[1:].sum(),
     "sums and products": lambda s: torch.softmax(s, 0) * s.sum() + torch.matmul(s, s),
 }
 

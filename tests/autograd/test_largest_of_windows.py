@@ -152,3 +152,29 @@ def test_negative_numbers_of_windows_are_refused(name: str) -> None:
         x = torch.ones((1, 1, *(4,) * rank))
         with pytest.raises(RuntimeError, match="must be greater than or equal to 0 but received"):
             getattr(F, f"{name}{rank}d")(x, -1)
+
+
+@pytest.mark.parametrize("place", [6, -1, 4])
+def test_places_outside_of_a_plane_are_refused_when_they_are_traced(place: int) -> None:
+    values = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]])
+
+    def run(values: Any, places: Any) -> Any:
+        return F.max_unpool1d(values, places, 2)
+
+    right = torch.tensor([[[0, 3], [1, 2]]])
+    expected = [[[1.0, 0.0, 0.0, 2.0], [0.0, 3.0, 4.0, 0.0]]]
+    for form in (run, ft.jit(run), torch.func.vmap(run)):
+        assert form(values, right).tolist() == expected
+        with pytest.raises((IndexError, RuntimeError), match="index"):
+            form(values, torch.tensor([[[0, 3], [place, 2]]]))
+    with pytest.raises(RuntimeError, match=f"invalid max index: {place} "):
+        run(values, torch.tensor([[[0, 3], [place, 2]]]))
+
+
+def test_no_windows_at_all() -> None:
+    x = torch.ones(1, 1, 3, 3, requires_grad=True)
+    found, places = F.adaptive_max_pool2d(x, (0, None), return_indices=True)
+    assert found.shape == places.shape == (1, 1, 0, 3)
+    found.sum().backward()
+    assert x.grad.tolist() == torch.zeros(1, 1, 3, 3).tolist()
+    assert F.adaptive_avg_pool2d(x, 0).shape == (1, 1, 0, 0)

@@ -229,3 +229,38 @@ def test_a_traced_step_draws_anew_in_each_call(draw: Any) -> None:
     ft.manual_seed(0)
     found = [step().tolist() for _ in range(3)]
     assert found[0] != found[1] != found[2]
+
+
+LINES = [
+    ((0.0, np.inf, 1), [0.0]),
+    ((2.0, np.nan, 1), [2.0]),
+    ((-3e38, 3e38, 1), [-3e38]),
+    ((-1.2190476190476192, 1.2190476190476192, 128), None),
+    ((5.0, -2.0, 7), [5.0, 3.83333333, 2.66666667, 1.5, 0.33333333, -0.83333333, -2.0]),
+]
+
+
+@pytest.mark.parametrize(("arguments", "expected"), LINES)
+def test_numbers_at_even_distances_are_counted_from_the_nearer_end(
+    arguments: tuple[float, float, int], expected: list[float] | None
+) -> None:
+    start, end, steps = arguments
+    found = ft.linspace(*arguments).numpy()
+    assert found.dtype == np.float32
+    first, last = np.float32(start), np.float32(end)
+    assert found[0] == first
+    assert steps == 1 or found[-1] == last
+    if expected is not None:
+        np.testing.assert_allclose(found, np.array(expected, np.float32), rtol=1e-6)
+    else:  # each is one rounding of the number at its place, seen from its end
+        step = (last - first) / np.float32(steps - 1)
+        half = first + np.float64(step) * np.arange(steps // 2)
+        np.testing.assert_array_equal(found[: steps // 2], half.astype(np.float32))
+        np.testing.assert_array_equal(found, -found[::-1])
+
+
+def test_ends_that_a_dtype_does_not_have_are_refused() -> None:
+    assert ft.linspace(0.7, 5.9, 3, dtype=ft.int64).tolist() == [0, 2, 5]
+    for dtype, end in ((ft.uint8, 300), (ft.float32, 1e39), (ft.int64, np.nan)):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            ft.linspace(0, end, 3, dtype=dtype)

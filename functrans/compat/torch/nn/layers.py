@@ -326,7 +326,7 @@ def _layer_norm(
 def _rms_norm(x: Array, weight: object, *, n: int, eps: float) -> Array | Tensor:
     ndim = len(shape_of(x))
     scale = ew.sqrt(_mean(x * x, tuple(range(ndim - n, ndim))) + eps)
-    return _affine(x / scale, weight, None)
+    return _affine(x * (1 / scale), weight, None)  # the result is not kept
 
 
 def _group_norm(
@@ -348,7 +348,7 @@ def _batch_norm(
     mean = _mean(x, axes)
     centred = x - mean
     variance = _mean(centred * centred, axes)
-    out = _affine(centred / ew.sqrt(variance + eps), weight, bias, wide)
+    out = _affine(centred * (1 / ew.sqrt(variance + eps)), weight, bias, wide)
     flat = (shape[1],)
     return (
         out,
@@ -363,7 +363,7 @@ def _batch_norm_fixed(
     shape = shape_of(x)
     wide = (shape[1],) + (1,) * (len(shape) - 2)
     scale = structural.reshape(ew.sqrt(variance + eps), wide)
-    return _affine((x - structural.reshape(mean, wide)) / scale, weight, bias, wide)
+    return _affine((x - structural.reshape(mean, wide)) * (1 / scale), weight, bias, wide)
 
 
 _LAYER_NORM = Operation("NativeLayerNorm", _layer_norm)

@@ -60,6 +60,9 @@ def _adaptive_max(x: Array, *, sizes: tuple[int, ...]) -> tuple[Array, ...]:
         ones = (1,) * (n - 1)
         shape = (*ones[:i], size, *ones, along.shape[1], *ones[i:])
         windows = windows * extent + along.reshape(shape)
+    if not math.prod(sizes):
+        places = np.zeros((*lead, *sizes), np.int64)
+        return at_places(x, places, space), places
     windows = windows.reshape(math.prod(sizes), math.prod(windows.shape[n:]))
     rows = structural.reshape(stop_gradient(x), (math.prod(lead), math.prod(space)))
     elements = structural.transpose(gather(rows, (windows,), (1,)), (2, 0, 1))
@@ -114,11 +117,18 @@ adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
 # back --------------------------------------------------------------------------------------------
 
 
-def _unpooled(x: Any, places: Any, *, space: tuple[int, ...]) -> Any:
-    lead = shape_of(x)[: -len(space)]
-    zeros = np.zeros(math.prod(lead + space), x.dtype)
-    index = flattened(places + planes(lead, space))
-    return structural.reshape(scatter(zeros, flattened(x), (index,), (0,), "set"), (*lead, *space))
+def _unpooled(x: Any, places: Any, *, space: tuple[int, ...], is_checked: bool) -> Any:
+    lead, size = shape_of(x)[: -len(space)], math.prod(space)
+    if is_checked:
+        index: tuple[Array, ...] = (flattened(places + planes(lead, space)),)
+    else:  # the program raises where a place is outside of its plane
+        place = flattened(where(places < 0, size, places))
+        row = structural.broadcast_to(planes(lead, space) // max(size, 1), shape_of(places))
+        index = (flattened(row), place)
+    shape = (math.prod(lead), size) if len(index) == 2 else (math.prod(lead) * size,)
+    zeros = np.zeros(shape, x.dtype)
+    out = scatter(zeros, flattened(x), index, tuple(range(len(index))), "set")
+    return structural.reshape(out, (*lead, *space))
 
 
 _UNPOOL = Operation("MaxUnpool2D", _unpooled)
@@ -145,22 +155,24 @@ def _unpool(
                 f"{default + s})"
             )
     places: Any = indices._value
-    if (
-        not isinstance(places, Tracer)
-        and places.size
-        and places.view(f"u{places.itemsize}").max() >= math.prod(space)  # negative ones are large
-    ):
-        raise RuntimeError(
-            f"Found an invalid max index: {int(places.max())} (output volumes are of size "
-            f"{'x'.join(map(str, space))})"
-        )
-    return _UNPOOL(input, indices, space=space)
+    is_checked = not isinstance(places, Tracer)
+    if is_checked:
+        outside = places.view(f"u{places.itemsize}") >= math.prod(space)  # negative ones are large
+        if outside.any():
+            raise RuntimeError(
+                f"Found an invalid max index: {int(places[outside][0])} (output volumes are of "
+                f"size {'x'.join(map(str, space))})"
+            )
+    return _UNPOOL(input, indices, space=space, is_checked=is_checked)
 
 
 max_unpool1d = form(
     _unpool,
     "max_unpool1d",
     """Elements put back where ``max_pool1d`` found them, among zeros.
+
+    Of several at one place the last one counts, and only it has a gradient (in PyTorch all of them
+    have).
 
     Args:
       input: results of the pooling.
