@@ -520,20 +520,18 @@ def _adaptive_avg(x: Array, *, sizes: tuple[int, ...]) -> Array:
             x = structural.reduce_sum(x, (axis + 1,))
             counts = counts * (extent // size)
             continue
-        # Uneven windows are rows of a sparse matrix of ones: a NaN stays in its windows.
+        # Uneven windows are rows of a sparse matrix of ones, a block for each of what is before
+        # the axis: a NaN stays in its windows.
         places, own = adaptive_windows(extent, size)
         columns = places[np.arange(places.shape[1]) < own[:, None]]
-        is_last = inner == 1
-        blocks = np.arange(1 if is_last else outer)[:, None]
+        blocks = np.arange(outer)[:, None]
         columns = (columns + extent * blocks).reshape(-1)
-        pointers = np.append(0, np.cumsum(np.tile(own, len(blocks))))
-        short = np.int32 if max(len(columns), len(blocks) * extent) < 1 << 31 else np.int64
+        pointers = np.append(0, np.cumsum(np.tile(own, outer)))
+        short = np.int32 if max(len(columns), outer * extent) < 1 << 31 else np.int64
         columns, pointers = columns.astype(short), pointers.astype(short)
-        x = structural.reshape(x, (outer, extent) if is_last else (outer * extent, inner))
-        x = structural.transpose(x, (1, 0)) if is_last else x
+        lines = structural.reshape(x, (outer * extent, inner))
         ones = np.ones(len(columns), x.dtype)
-        x = csr_matmul(ones, columns, pointers, (len(blocks) * size, len(blocks) * extent), x)
-        x = structural.transpose(x, (1, 0)) if is_last else x
+        x = csr_matmul(ones, columns, pointers, (outer * size, outer * extent), lines)
         x = structural.reshape(x, (*shape[:axis], size, *shape[axis + 1 :]))
         counts = counts * own.astype(x.dtype).reshape(-1, *(1,) * (len(shape) - 1 - axis))
     return x / counts
