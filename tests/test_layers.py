@@ -56,6 +56,7 @@ routine
     "primitives": """
 index_arrays native.fortran native.routine_loops
 native.convolution native.cumulative native.dot_plan native.index native.sorting structural
+native.packed
 family native.dot slicing sorting
 elementwise movement special.family threefry
 complex_parts creation gather_scatter special.cylinder special.series tapes

@@ -59,6 +59,7 @@ from functrans.primitives.native.dot_plan import (
     without_loops,
 )
 from functrans.primitives.native.fortran import LETTER, call, lanes_of, offset, scalar, shuffled
+from functrans.primitives.native.packed import write_packed
 from functrans.primitives.native.routine_loops import LoopVariable
 
 if TYPE_CHECKING:
@@ -170,7 +171,12 @@ class _Product:
             if roles.summed[:-1]:  # BLAS adds to what is there
                 e.fill(self.out, e.constant(self.dtype, 0))
             outer += roles.summed[:-1]
-        cores = {"gemm": self._gemm, "lanes": self._by_lanes, "sums": self._by_sums}
+        cores = {
+            "gemm": self._gemm,
+            "packed": self._packed,
+            "lanes": self._by_lanes,
+            "sums": self._by_sums,
+        }
         with self._around(outer) as (a, b, out):
             cores[core.kind](a, b, out)
 
@@ -215,6 +221,9 @@ class _Product:
             out,
             row.out,
         )
+
+    def _packed(self, a: Array, b: Array, out: Array) -> None:
+        write_packed(self.e, a, b, out, self.core)
 
     def _gram(self, a: Array, out: Array) -> None:
         """The product of an operand and its own transpose: one triangle, and its mirror image."""

@@ -27,6 +27,9 @@ Pairs = tuple[tuple[int, ...], tuple[int, ...]]
 GEMM_WORK = 16_000
 """Multiplications from which a matrix product is left to BLAS: about 25 in each direction."""
 
+_PACKED_WORK = 250_000
+"""Multiplications from which operands are copied into panels: there BLAS would use threads."""
+
 _LARGEST_OWN_WORK = {4: 64_000_000, 8: 32_000_000}
 """Multiplications from which, by item size, blocks for the caches are needed, which BLAS has."""
 
@@ -175,7 +178,7 @@ class Core:
     """What is computed inside the loops around it.
 
     Attributes:
-      kind: ``gemm``, ``lanes`` or ``sums``.
+      kind: ``gemm``, ``packed``, ``lanes`` or ``sums``.
       row: axis of the first operand and the result.
       column: axis of the second operand and the result; of both operands if it is a batch axis.
       summed: the summed axis.
@@ -240,6 +243,9 @@ def choose(machine: Machine, dtype: np.dtype, roles: Roles, is_same: bool) -> tu
         is_gram = is_same and (row.a, m, k.a) == (column.b, n, k.b)
         if is_own(machine, dtype, m, n, terms) and not is_gram:
             return Core("lanes", row, column, k), "" if column.b == 1 else "b"
+        is_one = len(roles.summed) == 1 and column.out == 1
+        if dtype.kind == "f" and is_one and not is_gram and m * n * terms >= _PACKED_WORK:
+            return Core("packed", row, column, k), ""
         copies = "" if 1 in (row.a, k.a) else "a"
         copies += "" if 1 in (k.b, column.b) else "b"
         return Core("gemm", row, column, k), copies
