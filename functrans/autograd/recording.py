@@ -157,7 +157,10 @@ class ImperativeTrace(Trace):
         """Evaluate an elementwise operation and record it; ``is_told`` where who watches knows."""
         if modes.is_watched and not is_told:
             if modes.session is not None and self is PERMANENT:
-                return modes.session.take(operands).elementwise(primitive, operands)
+                inside: Trace = modes.session.take(operands)
+                if not inside.is_direct:  # a branch of ``cond`` takes it
+                    return elementwise(primitive, *operands)
+                return inside.elementwise(primitive, operands)
             return _observed(primitive.name, operands, self.elementwise, primitive, operands, True)
         family = primitive.elementwise
         assert family is not None
@@ -275,6 +278,8 @@ class ImperativeTrace(Trace):
         if modes.is_watched:
             if modes.session is not None and self is PERMANENT:
                 trace: Trace = modes.session.take(operands)
+                if not trace.is_direct:
+                    return bind(primitive, *operands, **params)
                 return trace.process(primitive, operands, params)
             return _observed(primitive.name, operands, self._process, primitive, operands, params)
         return self._process(primitive, operands, params)

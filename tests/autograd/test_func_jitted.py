@@ -126,3 +126,21 @@ def test_a_program_is_not_lowered_of_values_of_a_transform() -> None:
 
     with pytest.raises(UnsupportedOperationError, match="refers to a value of a transform"):
         func.grad(lowered)(torch.ones(2))
+
+
+def test_tensors_made_in_a_compiled_function_decide_branches_in_branches() -> None:
+    def run(a: Any) -> Any:
+        p, scale = torch.tensor(True), torch.tensor(2.0)
+
+        def inner(o: Any) -> Any:
+            return ft.lax.cond(p, lambda q: (a * q * scale).sum(), lambda q: (a - q).sum(), o)
+
+        return ft.lax.cond(p, inner, lambda o: (a * o).sum(), a) + (scale * a).sum()
+
+    x = torch.tensor([1.0, 2.0])
+    for form in (run, ft.jit(run), torch.func.grad_and_value(run), ft.jit(torch.func.grad(run))):
+        found = form(x)
+        if isinstance(found, tuple):
+            found = found[0]
+        expected = 16.0 if found.ndim == 0 else [6.0, 10.0]
+        assert found.tolist() == expected
