@@ -89,106 +89,107 @@ class _Packed:
         e.in_chunks(self.across, [b, panels], copy)
         e.in_chunks(self.rows * self.columns, [a, panels, out], chunk)
 
+    # Each is a function that all products of a program share; extents and steps are arguments.
+
     def _copy_columns(self, e: Routines, b: Array, panels: Array, panel: Value) -> None:
-        """One panel of columns; behind the last one, that again, whose sums nobody reads."""
-        build, size = e.b, self.dtype.itemsize
+        """One panel of columns."""
         column, k = self.core.column, self.core.summed
-        first = build.mul(panel, build.index(self.width))
-        target = build.offset(
-            panels.pointer, build.mul(panel, build.index(self.k * self.width * size))
+        numbers = (self.n, self.k, k.b, column.b)
+        is_row = column.b == 1
+        e.b.helper(
+            f"functrans.packed_copy_{self.dtype}_{self.lanes}_{int(is_row)}",
+            [b.pointer, panels.pointer, panel, *map(e.b.index, numbers)],
+            None,
+            lambda inner: self._write_copy_columns(e.on(inner), is_row),
         )
-
-        def at(row: Value, place: Value) -> Value:
-            step = build.add(
-                build.mul(row, build.index(k.b)), build.mul(place, build.index(column.b))
-            )
-            return build.offset(b.pointer, build.mul(step, build.index(size)))
-
-        def to(row: Value, place: int | Value) -> Value:
-            flat = build.add(
-                build.mul(row, build.index(self.width)),
-                place if not isinstance(place, int) else build.index(place),
-            )
-            return build.offset(target, build.mul(flat, build.index(size)))
-
-        is_full = build.icmp("sle", build.add(first, build.index(self.width)), build.index(self.n))
-        if column.b == 1:
-            with build.when(is_full), e.count(self.k) as row:
-                for start in (0, self.lanes):
-                    x = e.load(
-                        self.dtype, at(row, build.add(first, build.index(start))), self.lanes
-                    )
-                    e.store(x, to(row, start))
-            single = build.not_(is_full)
-        else:
-            single = build.true()
-        with build.when(single), e.count(self.width) as place:
-            own = build.intrinsic("smin", build.add(first, place), build.index(self.n - 1))
-            with e.count(self.k) as row:
-                e.store(e.load(self.dtype, at(row, own)), to(row, place))
-
-    def _copy_rows(
-        self, e: Routines, a: Array, memory: Value, first_row: Value, first: Value, terms: Value
-    ) -> None:
-        """A block of rows and terms, panel by panel."""
-        build, size = e.b, self.dtype.itemsize
-        row, k = self.core.row, self.core.summed
-        with e.count(self.tall) as panel:
-            start = build.add(first_row, build.mul(panel, build.index(self.height)))
-            sources = []
-            for r in range(self.height):
-                own = build.intrinsic(
-                    "smin", build.add(start, build.index(r)), build.index(self.m - 1)
-                )
-                step = build.add(
-                    build.mul(own, build.index(row.a)), build.mul(first, build.index(k.a))
-                )
-                sources.append(build.offset(a.pointer, build.mul(step, build.index(size))))
-            target = build.offset(
-                memory,
-                build.mul(panel, build.index(self.height * min(self.k, _TERMS) * size)),
-            )
-            with e.count(terms) as term:
-                step = build.mul(term, build.index(k.a * size))
-                place = build.offset(target, build.mul(term, build.index(self.height * size)))
-                for r, source in enumerate(sources):
-                    x = e.load(self.dtype, build.offset(source, step))
-                    e.store(x, build.offset(place, build.index(r * size)))
 
     def _chunk(
         self, e: Routines, a: Array, panels: Array, out: Array, memory: Value, number: Value
     ) -> None:
-        """The tiles of some rows and columns, block of terms by block of terms."""
-        build, size = e.b, self.dtype.itemsize
-        rows = build.udiv(number, build.index(self.columns))
-        columns = build.urem(number, build.index(self.columns))
-        first_row = build.mul(rows, build.index(self.tall * self.height))
-        first = build.mul(columns, build.index(self.wide))
-        last = build.intrinsic(
-            "smin", build.add(first, build.index(self.wide)), build.index(self.across)
+        """The tiles of some rows and columns."""
+        row, k = self.core.row, self.core.summed
+        numbers = (self.m, self.n, self.k, row.a, k.a, row.out)
+        chunks = (self.tall, self.wide, self.columns, self.across)
+        pointers = [a.pointer, panels.pointer, out.pointer, memory, number]
+        e.b.helper(
+            f"functrans.packed_chunk_{self.dtype}_{self.height}_{self.lanes}",
+            [*pointers, *map(e.b.index, (*numbers, *chunks))],
+            None,
+            lambda inner: self._write_chunk(e.on(inner)),
         )
-        spare = build.alloca_bytes(self.height * self.width * size)
-        left = build.sub(build.index(self.m), first_row)
-        high = build.intrinsic(
-            "smin",
-            build.udiv(build.add(left, build.index(self.height - 1)), build.index(self.height)),
-            build.index(self.tall),
-        )
-        with build.loop(build.index(0), build.index(self.k), _TERMS) as base:
-            terms = build.intrinsic(
-                "smin", build.sub(build.index(self.k), base), build.index(_TERMS)
-            )
-            self._copy_rows(e, a, memory, first_row, base, terms)
-            with e.count(last, first) as panel, e.count(high) as q:
-                step = build.add(build.mul(panel, build.index(self.k)), base)
-                right = build.offset(
-                    panels.pointer, build.mul(step, build.index(self.width * size))
+
+    def _at(self, e: Routines, pointer: Value, *terms: tuple[Value | int, Value | int]) -> Value:
+        """The address of an element, by indices and their steps."""
+        build = e.b
+        total = build.index(0)
+        for pair in terms:
+            index, step = (x if not isinstance(x, int) else build.index(x) for x in pair)
+            total = build.add(total, build.mul(index, step))
+        return build.offset(pointer, build.mul(total, build.index(self.dtype.itemsize)))
+
+    def _write_copy_columns(self, e: Routines, is_row: bool) -> None:
+        """Behind the last column, that again, whose sums nobody reads."""
+        build = e.b
+        b, panels, panel, n, k, k_step, column_step = build.arguments
+        first = build.mul(panel, build.index(self.width))
+        target = self._at(e, panels, (panel, build.mul(k, build.index(self.width))))
+        is_full = build.icmp("sle", build.add(first, build.index(self.width)), n)
+        single = build.true()
+        if is_row:
+            with build.when(is_full), e.count(k) as row:
+                for start in (0, self.lanes):
+                    source = self._at(e, b, (row, k_step), (first, 1), (start, 1))
+                    to = self._at(e, target, (row, self.width), (start, 1))
+                    e.store(e.load(self.dtype, source, self.lanes), to)
+            single = build.not_(is_full)
+        with build.when(single), e.count(self.width) as place:
+            own = build.intrinsic("smin", build.add(first, place), build.sub(n, build.index(1)))
+            with e.count(k) as row:
+                source = self._at(e, b, (row, k_step), (own, column_step))
+                e.store(
+                    e.load(self.dtype, source),
+                    self._at(e, target, (row, self.width), (place, 1)),
                 )
-                block = self.height * min(self.k, _TERMS) * size
-                own = build.offset(memory, build.mul(q, build.index(block)))
-                row = build.add(first_row, build.mul(q, build.index(self.height)))
+        build.ret()
+
+    def _write_chunk(self, e: Routines) -> None:
+        """Block of terms by block of terms."""
+        build = e.b
+        a, panels, out, memory, number, m, n, k, *rest = build.arguments
+        row_step, k_step, out_step, tall, wide, across_chunks, across = rest
+        rows, columns = build.udiv(number, across_chunks), build.urem(number, across_chunks)
+        height = build.index(self.height)
+        first_row = build.mul(build.mul(rows, tall), height)
+        first = build.mul(columns, wide)
+        last = build.intrinsic("smin", build.add(first, wide), across)
+        spare = build.alloca_bytes(self.height * self.width * self.dtype.itemsize)
+        left = build.sub(m, first_row)
+        high = build.udiv(build.add(left, build.index(self.height - 1)), height)
+        high = build.intrinsic("smin", high, tall)
+        block = build.mul(build.intrinsic("smin", k, build.index(_TERMS)), height)
+        with build.loop(build.index(0), k, _TERMS) as base:
+            terms = build.intrinsic("smin", build.sub(k, base), build.index(_TERMS))
+            with e.count(high) as panel:
+                sources = []
+                for r in range(self.height):
+                    own = build.add(build.mul(panel, height), build.add(first_row, build.index(r)))
+                    own = build.intrinsic("smin", own, build.sub(m, build.index(1)))
+                    sources.append(self._at(e, a, (own, row_step), (base, k_step)))
+                target = self._at(e, memory, (panel, block))
+                with e.count(terms) as term:
+                    for r, source in enumerate(sources):
+                        x = e.load(self.dtype, self._at(e, source, (term, k_step)))
+                        e.store(x, self._at(e, target, (term, height), (r, 1)))
+            with e.count(last, first) as panel, e.count(high) as q:
+                start = build.add(build.mul(panel, k), base)
+                right = self._at(e, panels, (start, self.width))
+                row = build.add(first_row, build.mul(q, height))
                 column = build.mul(panel, build.index(self.width))
-                self._tile(e, own, right, terms, base, out, row, column, spare)
+                target = self._at(e, out, (row, out_step), (column, 1))
+                within = build.sub(m, row), build.sub(n, column)
+                own = self._at(e, memory, (q, block))
+                self._tile(e, own, right, terms, base, target, out_step, within, spare)
+        build.ret()
 
     def _tile(
         self,
@@ -197,39 +198,32 @@ class _Packed:
         right: Value,
         terms: Value,
         base: Value,
-        out: Array,
-        row: Value,
-        column: Value,
+        target: Value,
+        out_step: Value,
+        within: tuple[Value, Value],
         spare: Value,
     ) -> None:
         """One tile, straight into the result where all of it is inside, else through a copy."""
-        build, size = e.b, self.dtype.itemsize
-        step = self.core.row.out
-        place = build.add(build.mul(row, build.index(step)), column)
-        target = build.offset(out.pointer, build.mul(place, build.index(size)))
-        below, behind = (
-            build.sub(build.index(extent), first)
-            for extent, first in ((self.m, row), (self.n, column))
-        )
+        build, zero = e.b, e.b.index(0)
+        full = [build.index(extent) for extent in (self.height, self.width)]
         is_inside = build.and_(
-            build.icmp("sge", below, build.index(self.height)),
-            build.icmp("sge", behind, build.index(self.width)),
+            *[build.icmp("sge", own, extent) for own, extent in zip(within, full, strict=True)]
         )
+        size = build.index(self.dtype.itemsize)
         with build.when(is_inside):
-            self._sum(e, left, right, terms, base, target, build.index(step * size))
+            self._sum(e, left, right, terms, base, target, build.mul(out_step, size))
         with build.when(build.not_(is_inside)):
-            first = build.index(0)
-            self._sum(e, left, right, terms, first, spare, build.index(self.width * size))
-            rows = build.intrinsic("smin", below, build.index(self.height))
-            columns = build.intrinsic("smin", behind, build.index(self.width))
-            with e.each((rows, columns)) as (i, j):
-                at = build.add(build.mul(i, build.index(self.width)), j)
-                x = e.load(self.dtype, build.offset(spare, build.mul(at, build.index(size))))
-                to = build.add(build.mul(i, build.index(step)), j)
-                to = build.offset(target, build.mul(to, build.index(size)))
-                with build.when(build.icmp("ne", base, first)):
+            self._sum(e, left, right, terms, zero, spare, build.mul(full[1], size))
+            extents = [
+                build.intrinsic("smin", own, extent)
+                for own, extent in zip(within, full, strict=True)
+            ]
+            with e.each(extents) as (i, j):
+                x = e.load(self.dtype, self._at(e, spare, (i, self.width), (j, 1)))
+                to = self._at(e, target, (i, out_step), (j, 1))
+                with build.when(build.icmp("ne", base, zero)):
                     e.store(e.add(e.load(self.dtype, to), x), to)
-                with build.when(build.icmp("eq", base, first)):
+                with build.when(build.icmp("eq", base, zero)):
                     e.store(x, to)
 
     def _sum(
