@@ -40,6 +40,8 @@ CONSTANT = {
     "compiler.engine._shared_machine": "LLVM's machines",
     "compiler.engine._target": "the processor",
     "compiler.symbols._from_numpy": "addresses, which machine code holds",
+    "compiler.symbols._of_ufunc": "addresses, which machine code holds",
+    "primitives.native.ufuncs.find_loop": "a few names of loops of NumPy",
     "compiler.symbols._from_process": "addresses, which machine code holds",
     "compiler.symbols._from_scipy": "addresses, which machine code holds",
     "emitter.casts.kind_of": "dtypes",
