@@ -47,6 +47,7 @@ from functrans.primitives.native.dot_plan import (
     GEMM_WORK,
     NO_AXIS,
     THIN,
+    WORTH_THREADS,
     Axis,
     Pairs,
     Roles,
@@ -68,9 +69,6 @@ if TYPE_CHECKING:
     from functrans.emitter.types import Value
 
 Limits: TypeAlias = "tuple[Value, Value] | None"
-
-_WORTH_THREADS = 8_000_000
-"""Multiplications from which a product runs on several threads: some 0.15 ms."""
 
 _CHUNKS = 32
 _CHUNK_TILES = 4
@@ -371,7 +369,7 @@ class _Product:
         counts = -(-rows // tiles.height), -(-tiles.columns // tiles.width)
         axis = int(counts[0] < counts[1])
         work = rows * tiles.columns * count(self.roles.summed)
-        if work < _WORTH_THREADS or counts[axis] < 2 * _CHUNK_TILES:
+        if work < WORTH_THREADS or counts[axis] < 2 * _CHUNK_TILES:
             self._all_tiles(a, b, out, tiles)
             return
         extent, size = ((rows, tiles.height), (tiles.columns, tiles.width))[axis]

@@ -27,6 +27,9 @@ Pairs = tuple[tuple[int, ...], tuple[int, ...]]
 GEMM_WORK = 16_000
 """Multiplications from which a matrix product is left to BLAS: about 25 in each direction."""
 
+WORTH_THREADS = 8_000_000
+"""Multiplications from which a product runs on several threads: some 0.15 ms."""
+
 _PACKED_WORK = 250_000
 """Multiplications from which operands are copied into panels: there BLAS would use threads."""
 

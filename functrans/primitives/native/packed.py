@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from functrans.primitives.native.dot_plan import WORTH_THREADS
 from functrans.primitives.native.routine_loops import LoopVariable
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ _BLOCK_ROWS = 96
 """Most rows of a copied block: with 256 terms of 8 bytes, 192 KiB."""
 _CHUNKS = 8
 """As many chunks at least, where there is work for them."""
-_WORTH_THREADS = 8_000_000
-"""Multiplications from which chunks run on threads."""
 
 
 def write_packed(e: Routines, a: Array, b: Array, out: Array, core: Core) -> None:
@@ -70,7 +69,7 @@ class _Packed:
         e, size = self.e, self.dtype.itemsize
         panels = e.workspace((self.across * self.k * self.width,), self.dtype)
         block = self.tall * self.height * min(self.k, _TERMS)
-        if self.m * self.n * self.k < _WORTH_THREADS:
+        if self.m * self.n * self.k < WORTH_THREADS:
             memory = e.workspace((block,), self.dtype)
             with e.count(self.across) as panel:
                 self._copy_columns(e, b, panels, panel)
