@@ -167,6 +167,8 @@ def test_places_outside_of_a_plane_are_refused_when_they_are_traced(place: int) 
         assert form(values, right).tolist() == expected
         with pytest.raises((IndexError, RuntimeError), match="index"):
             form(values, torch.tensor([[[0, 3], [place, 2]]]))
+    with pytest.raises(RuntimeError, match="should be type int64"):
+        run(values, torch.ones(1, 2, 2))
     with pytest.raises(RuntimeError, match=f"invalid max index: {place} "):
         run(values, torch.tensor([[[0, 3], [place, 2]]]))
 

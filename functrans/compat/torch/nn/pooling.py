@@ -155,6 +155,8 @@ def _unpool(
                 f"{default + s})"
             )
     places: Any = indices._value
+    if places.dtype.kind not in "iu":
+        raise RuntimeError(f"elements in indices should be type int64 but got: {places.dtype}")
     is_checked = not isinstance(places, Tracer)
     if is_checked:
         outside = places.view(f"u{places.itemsize}") >= math.prod(space)  # negative ones are large
