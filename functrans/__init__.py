@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from functrans.solvers.external import external as external
     from functrans.solvers.implicit import fixed_point as fixed_point
     from functrans.solvers.implicit import implicit_diff as implicit_diff
+    from functrans.solvers.kernels import kernel as kernel
     from functrans.solvers.linear_solve import custom_linear_solve as custom_linear_solve
     from functrans.sparse.api import sparse_hessian as sparse_hessian
     from functrans.sparse.api import sparse_jacobian as sparse_jacobian

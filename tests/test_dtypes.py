@@ -17,6 +17,7 @@ DOUBLE = ("float64", "complex128")
 WIDENING = (
     "cast",  # has the dtype it is told
     "external_linear",  # a user's function, in the dtypes it was traced with
+    "kernel",  # a user's function, compiled for the dtypes that it was called with
     "linear_call",  # a user's function, in the dtypes it was traced with
     "lu_factor",  # factors are kept in double precision, as NumPy computes
     "pure_callback",  # has the dtype it is told

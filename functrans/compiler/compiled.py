@@ -13,7 +13,6 @@ import hashlib
 import json
 import re
 import struct
-import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.compiler import engine, threads
-from functrans.compiler.cache import ObjectCache, cache_key, default_directory
+from functrans.compiler import threads
 from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds
 from functrans.compiler.donation import NO_DONATIONS, Donations, find_donations
 from functrans.compiler.entry import (
@@ -47,6 +45,8 @@ from functrans.core.source import resolve
 from functrans.core.values import Array
 from functrans.emitter.builder import Module
 from functrans.errors import CompilationError, UnsupportedOperationError
+from functrans.machine import engine
+from functrans.machine.cache import cache_key, object_cache
 
 _VECTOR = re.compile(r"<\d+ x ")
 _PLAIN_SLOTS = 2
@@ -59,18 +59,6 @@ LONG_RUN_ELEMENTS = 20_000
 """Elements from which a program lets other Python threads run meanwhile."""
 
 _SCALARS = {"b": "bool", "i": "int", "f": "float", "c": "complex"}
-_caches: dict[str, ObjectCache] = {}
-_lock = threading.Lock()
-
-
-def object_cache() -> ObjectCache:
-    """The cache on disk that the environment names now."""
-    directory = default_directory()
-    key = str(directory)
-    with _lock:
-        if key not in _caches:
-            _caches[key] = ObjectCache(directory)
-        return _caches[key]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,7 +184,7 @@ def native_error(jaxpr: Jaxpr, status: int) -> Exception:
         return MemoryError(f"no memory for the temporary arrays of {jaxpr.name or 'a program'}")
     text = write_program(jaxpr)  # the same text as was compiled: errors are numbered alike
     found = text.errors[status - FIRST_ERROR]
-    error = found.type(found.message)
+    error = found.make(found.message)
     line = resolve(found.source)
     where = f" (at {line})" if line is not None else ""
     error.add_note(f"in compiled code{f' of {jaxpr.name}' if jaxpr.name else ''}{where}")

@@ -33,9 +33,9 @@ from typing import Any
 
 import numpy as np
 
-from functrans.compiler.engine import Loaded
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.types import F64, I8, I32, I64, POINTER, Value
+from functrans.machine.engine import Loaded
 
 _HEADER = object.__basicsize__
 """Bytes of an object before its own fields."""

@@ -34,12 +34,12 @@ class NativeError:
     """An error that a program can end with.
 
     Attributes:
-      type: class of the exception.
+      make: the class of the exception, or what makes one of the text.
       message: its text.
       source: the user's line, as equations hold it.
     """
 
-    type: type[Exception]
+    make: Callable[[str], Exception]
     message: str
     source: Any
 
@@ -71,7 +71,7 @@ class ProgramFunction:
         self.frame = Frame(self.b)
         self.routines = Routines(self.b, self.frame.scratch, self.fail_when, self.symbol)
         self.errors: list[NativeError] = []
-        self._numbers: dict[tuple[type[Exception], str, Equation | None], int] = {}
+        self._numbers: dict[tuple[Callable[[str], Exception], str, Equation | None], int] = {}
         self.symbols: dict[str, str] = {}
         self._eqn: Equation | None = None
         self._status = self.b.alloca(I32, align=4)
@@ -103,7 +103,7 @@ class ProgramFunction:
         """Note the equation, and so the user's line, for errors of what is written next."""
         self._eqn = eqn
 
-    def fail_when(self, condition: Value, error: type[Exception], message: str) -> None:
+    def fail_when(self, condition: Value, error: Callable[[str], Exception], message: str) -> None:
         """Leave the program with an exception where a condition holds."""
         # one number for each equation, whether or not two have one line: code may come from a
         # program that is the same but for the lines

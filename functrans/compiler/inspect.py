@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from functrans.compiler import engine
 from functrans.compiler.compiled import optimisation_level, plan_of
 from functrans.compiler.donation import Planned, planned
 from functrans.compiler.parallel import is_parallel
@@ -28,6 +27,7 @@ from functrans.core.jaxpr import Equation, Jaxpr, Var, subjaxprs
 from functrans.core.lowering import Structured
 from functrans.core.source import resolve
 from functrans.ir.printing import atom_text, equation_line, param_text, variable_names
+from functrans.machine import engine
 
 _INDENT = "    "
 _KINDS = {

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler.compiled import Compiled, NativeFunction, compiled, native_error
-from functrans.compiler.engine import compile_object, load_object
 from functrans.compiler.entry import INTERRUPTED, ArraySpec, Entry, ScalarSpec, Spec
 from functrans.compiler.inspect import host_call_text
 from functrans.compiler.support import HostCall
@@ -36,6 +35,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.types import F32, F64, I8, I16, I32, I64, POINTER, Type, Value
 from functrans.errors import UnsupportedOperationError
+from functrans.machine.engine import compile_object, load_object
 
 _TYPES: dict[str, tuple[Type, Any, str]] = {
     "float64": (F64, ctypes.c_double, "double"),

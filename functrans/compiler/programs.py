@@ -2,7 +2,7 @@
 
 Here: ``write_program``, from a prepared program to LLVM's text. Not here: the function around it
 (``compiler.functions``), what is in it (``compiler.bodies``), how text becomes code
-(``compiler.engine``), when (``compiler.compiled``).
+(``machine.engine``), when (``compiler.compiled``).
 
 The function is ``i32 @program(ptr in0, ..., ptr out0, ..., ptr parameters)``: addresses of elements
 in C order, and of a table of the sizes that the code does not contain, so that it serves arguments
@@ -18,7 +18,6 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from functrans.compiler import engine
 from functrans.compiler.blocks import (
     write_cond,
     write_cond_lanes,
@@ -33,6 +32,7 @@ from functrans.compiler.storage import Stored
 from functrans.core.jaxpr import Jaxpr, Literal, Var
 from functrans.emitter.builder import Module
 from functrans.emitter.types import Value
+from functrans.machine import engine
 
 _BLOCKS = {
     "entries": write_entries,

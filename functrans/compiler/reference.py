@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler.compiled import Compiled, compiled
-from functrans.compiler.engine import compile_object, load_object
 from functrans.compiler.prepare import entry_program, prepare
 from functrans.compiler.reductions import empty_value, identity_value, is_ordered
 from functrans.compiler.support import HostCall, partition
@@ -45,6 +44,7 @@ from functrans.emitter.dtypes import literal_in, loop_dtypes
 from functrans.emitter.numbers import Number
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
+from functrans.machine.engine import compile_object, load_object
 from functrans.passes.simplify import exact_key
 
 _MAX_KERNELS = 1024
@@ -237,7 +237,7 @@ class _Kernel:
             error = self._errors[status - 1]
             raise type(error)(*error.args)
 
-    def _fail(self, condition: Value, error: type[Exception], message: str) -> None:
+    def _fail(self, condition: Value, error: Callable[[str], Exception], message: str) -> None:
         self._errors.append(error(message))
         b = self._b
         with b.when(condition, "wrong"):

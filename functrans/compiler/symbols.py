@@ -1,8 +1,8 @@
 """Addresses of library code that compiled programs call.
 
 Here: from a name such as ``"blas.dgemm"`` to the symbol in emitted text and to its address. Not
-here: who calls them (``lower`` rules, through ``emitter.routine.Routines.call_symbol``), numba's
-kernels (``functrans.kernels``).
+here: who calls them (``lower`` rules, through ``emitter.routine.Routines.call_symbol``), what numba
+compiles (``kernels.loops``).
 
 BLAS and LAPACK are those that NumPy itself has loaded: their Fortran symbols are found through
 NumPy's own extension module. That costs no import, starts no second pool of threads, and gives
@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.linalg import _umath_linalg
 
-from functrans.kernels import table as kernels
+from functrans.kernels import loops
 from functrans.primitives.native.ufuncs import find_loop
 
 _FORTRAN_NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_", "{}$NEWLAPACK$ILP64")
@@ -47,7 +47,8 @@ def address(name: str) -> int:
 
     Args:
       name: ``"blas.<routine>"``, ``"lapack.<routine>"``, ``"c.<function>"``,
-        ``"kernel.<name>"``, or ``"ufunc.<name>"`` and ``"ufuncdata.<name>"`` for the inner loop
+        ``"kernel.<name>"`` (a loop of ``kernels.loops``), ``"kernelfailure."`` (where one that
+        fails says why), or ``"ufunc.<name>"`` and ``"ufuncdata.<name>"`` for the inner loop
         of a ufunc (``primitives.native.ufuncs``) and what it is given.
 
     Raises:
@@ -59,7 +60,9 @@ def address(name: str) -> int:
     if family == "c":
         return _from_process(rest)
     if family == "kernel":
-        return int(kernels.address(rest))
+        return loops.loop_address(rest)
+    if family == "kernelfailure":
+        return loops.failure_address()
     if family in ("ufunc", "ufuncdata"):
         return _of_ufunc(rest)[family == "ufuncdata"]
     raise LookupError(f"no library {family!r}: {name}")

@@ -2,7 +2,7 @@
 
 Here: ``remembered``, for functions, ``Recent``, ``listed``, for tables of all kinds, and
 ``Living``, by which the owners of further caches are found. Not here: what is known of programs
-(``core.analyses``), files (``compiler.cache``), tables of the library's own names and of the
+(``core.analyses``), files (``machine.cache``), tables of the library's own names and of the
 machine, which do not depend on what users do (``functools.cache``).
 
 Layer: ``core`` (imports nothing from functrans).

@@ -15,10 +15,11 @@ from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from functrans.compiler import engine, threads
-from functrans.compiler.compiled import object_cache
+from functrans.compiler import threads
 from functrans.core.state import Config, current_config
 from functrans.errors import FunctransError
+from functrans.machine import engine
+from functrans.machine.cache import object_cache
 
 _NEEDED = ("numpy", "scipy", "optree", "numba", "llvmlite", "typing_extensions")
 _OPTIONAL = ("ml_dtypes", "matplotlib", "tqdm", "threadpoolctl", "torch", "jax")

@@ -258,6 +258,10 @@ class Builder:
         """A 64-bit integer."""
         return size(number)
 
+    def null(self) -> Value:
+        """The address of nothing."""
+        return Value("null", POINTER)
+
     def true(self, lanes: int = 1) -> Value:
         """The truth value true."""
         return constant(I1.with_lanes(lanes), True)

@@ -113,13 +113,13 @@ class Numbers:
         pairs = zip(x.parts, y.parts, strict=True)
         return Number(x.dtype, tuple(self.b.select(c.value, p, q) for p, q in pairs))
 
-    def fail_when(self, condition: Value, error: type[Exception], message: str) -> None:
+    def fail_when(self, condition: Value, error: Callable[[str], Exception], message: str) -> None:
         """Leave the program with an exception where a scalar condition holds.
 
         Raises:
           NotImplementedError: these numbers belong to no program; the compiler's do.
         """
-        raise NotImplementedError(f"{error.__name__} ({message}) without a program to leave")
+        raise NotImplementedError(f"{message}: there is no program to leave")
 
     def like(self, x: Number, value: Array | complex) -> Number:
         """A constant of the dtype and lanes of a number."""

@@ -76,7 +76,7 @@ class Routines(Numbers):
         self,
         builder: Builder,
         workspace: Callable[[int], Value],
-        fail: Callable[[Value, type[Exception], str], None],
+        fail: Callable[[Value, Callable[[str], Exception], str], None],
         symbol: Callable[[str], str],
     ) -> None:
         super().__init__(builder)
@@ -212,12 +212,13 @@ class Routines(Numbers):
 
     # errors
 
-    def fail_when(self, condition: Value, error: type[Exception], message: str) -> None:
+    def fail_when(self, condition: Value, error: Callable[[str], Exception], message: str) -> None:
         """Leave the program with an exception where a scalar condition holds.
 
         Args:
           condition: a scalar truth value.
-          error: class of the exception, raised with the user's line as a note.
+          error: class of the exception, or what makes one of the text; it is raised with the
+            user's line as a note.
           message: its text.
         """
         self._fail(condition, error, message)

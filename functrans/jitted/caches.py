@@ -1,7 +1,7 @@
 """Programs and machine code that are kept, counted and forgotten.
 
 Here: ``clear_caches``, ``cache_statistics`` and ``counted``. Not here: the caches, which belong to
-jitted functions (``jitted.jit``), programs (``core.analyses``) and the disk (``compiler.cache``).
+jitted functions (``jitted.jit``), programs (``core.analyses``) and the disk (``machine.cache``).
 
 Layer: ``jitted``.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from functrans.compiler.compiled import object_cache
 from functrans.core import analyses, caching
 from functrans.jitted.jit import jitted_functions
+from functrans.machine.cache import object_cache
 
 
 @dataclass(frozen=True, slots=True)

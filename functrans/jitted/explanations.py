@@ -17,13 +17,13 @@ from typing import Any, overload
 
 from functrans import pytrees as tree
 from functrans.compiler.compiled import Compiled, predicted_compile_s
-from functrans.compiler.engine import is_available
 from functrans.compiler.inspect import host_calls
 from functrans.control.native import as_compiled, runs_of
 from functrans.core.avals import Aval
 from functrans.core.boundary import warn
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import Config
+from functrans.machine.engine import is_available
 
 _MAX_VALUE = 60
 _MAX_FACTS = 16

@@ -1,8 +1,10 @@
-"""Kernels compiled by numba: loops of the interpreter that NumPy has no function for.
+"""Functions that numba compiles: our own loops that NumPy has no function for, and users'.
 
-Here: nothing is imported. The kernels stand in ``recurrences`` and ``scatters``, their names and
-compilation in ``table``. Compiled programs have code of their own for the same operations, written
-by the ``lower`` rules of ``primitives``; they may call a kernel by its address.
+Here: nothing is imported. Our kernels stand in ``recurrences``, ``scatters`` and ``colorings``,
+their names in ``table``; ``entries`` makes a loop of a user's function; ``loops`` compiles, keeps
+and calls both, ``fingerprints`` names what is kept. Compiled programs have code of their own for
+most operations, written by the ``lower`` rules of ``primitives``; a user's they call by its address
+(``primitives.kernels``).
 
 Layer: ``kernels``.
 """

@@ -105,10 +105,9 @@ def _linear_recurrence_impl(a: Any, b: Any, *, axis: int, reverse: bool) -> tupl
     lost_s = min(_NUMBER_S * out.size, _ROW_S * length)
     kernel = kernels.name_for("linear_recurrence", b.dtype)
     if kernels.pays(kernel, lost_s):
-        a, b = (np.require(x, requirements=["C", "A"]) for x in (a, b))
         sizes = (math.prod(out.shape[:axis]), length, math.prod(out.shape[axis + 1 :]))
-        run = kernels.function(kernel)
-        run(a.ctypes.data, b.ctypes.data, out.ctypes.data, *sizes, reverse)
+        given = [np.require(x, requirements=["C", "A"]).reshape(sizes) for x in (a, b)]
+        kernels.function(kernel)(*given, out.reshape(sizes), reverse)
         return (out,)
     direction = slice(None, None, -1 if reverse else 1)
     rows_a, rows_b, rows = (np.moveaxis(v, axis, 0)[direction] for v in (a, b, out))

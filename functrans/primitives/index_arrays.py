@@ -337,9 +337,8 @@ def _write_flat(
     kernel = kernels.name_for(f"scatter_{ufunc.__name__}", out.dtype)
     if flat.flags.aligned and kernels.pays(kernel, _WRITE_S * len(places) * len(offsets)):
         values = np.require(v, out.dtype, ["C", "A"])
-        data = [x.ctypes.data for x in (flat, values, places, offsets)]
-        sizes = (flat.size, len(places), len(offsets), int(values.ndim > 0))
-        kernels.function(kernel)(*data, *sizes)
+        step = int(values.ndim > 0)
+        kernels.function(kernel)(flat, values.reshape(-1), places, offsets, step)
         return
     if len(offsets) <= _COLUMNS:
         columns = np.reshape(v, (len(places), len(offsets))) if np.ndim(v) else None
@@ -390,8 +389,7 @@ def neighbour_writes(indices: Indices, extents: Shape, mode: str) -> tuple[Any, 
     extent = max(math.prod(extents), 1)
     if extent <= _SPARSE * len(flat) and kernels.pays("neighbour_writes", _SORT_S * len(flat)):
         latest = np.full(extent, -1, np.int64)
-        data = [x.ctypes.data for x in (flat, latest, before, after)]
-        kernels.function("neighbour_writes")(*data, len(flat), extent)
+        kernels.function("neighbour_writes")(flat, latest, before, after)
         return before.reshape(s), after.reshape(s)
     order = np.argsort(flat, kind="stable")
     first, second = order[:-1], order[1:]

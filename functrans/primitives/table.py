@@ -16,6 +16,7 @@ from functrans.primitives import (
     fft,
     filters,
     indexing,
+    kernels,
     movement,
     reduction,
     slicing,
@@ -46,4 +47,5 @@ PRIMITIVES = (
     *cumulative.PRIMITIVES, *sorting.PRIMITIVES, *dot.PRIMITIVES, *sparse_products.PRIMITIVES,
     *sparse_solve.PRIMITIVES, *convolution.PRIMITIVES, *fft.PRIMITIVES, *filters.PRIMITIVES,
     *linalg.PRIMITIVES, *tapes.PRIMITIVES, *threefry.PRIMITIVES,
+    *kernels.PRIMITIVES,
 )  # fmt: skip

@@ -47,7 +47,7 @@ _COMPLEX_STEP = 1e-30
 # results ----------------------------------------------------------------------------------------
 
 
-def _announced(label: str, out_like: Callable[..., Any], args: Sequence[Any]) -> ShapeDtypeStruct:
+def announced(label: str, out_like: Callable[..., Any], args: Sequence[Any]) -> ShapeDtypeStruct:
     """The result's structure with ``ShapeDtypeStruct`` leaves."""
     if callable(out_like) and not hasattr(out_like, "shape"):
         out_like = out_like(*tree.map(_struct, tuple(args)))
@@ -386,7 +386,7 @@ def _moved(primals: Sequence[Any], directions: Sequence[Any], step: complex) -> 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _External:
+class External:
     """The settings of one external function."""
 
     fun: Callable[..., Any]
@@ -401,6 +401,7 @@ class _External:
 
     @property
     def label(self) -> str:
+        """What it is, for messages."""
         return f"external {name_of(self.fun)}"
 
     def run(self, like: ShapeDtypeStruct, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -425,7 +426,7 @@ class _External:
 
     def call(self, *args: Any, **kwargs: object) -> Any:
         """Call it: at once on plain arrays, as one operation on traced ones."""
-        like = _announced(self.label, self.out_like, args)
+        like = announced(self.label, self.out_like, args)
         if not any(isinstance(leaf, Tracer) for leaf in tree.leaves((args, kwargs))):
             return self.run(like, args, kwargs)
 
@@ -782,7 +783,7 @@ def external(
         raise ValueError(f'{label}: derive="basis" is for rules="arrays"')
     if fd_step is not None and not fd_step > 0:
         raise ValueError(f"{label}: fd_step must be positive, got {fd_step!r}")
-    settings = _External(
+    settings = External(
         fun, out_like, jvp, vjp, method, fd_step, rules, derive,
         "broadcast_all" if vectorized else "sequential",
     )  # fmt: skip

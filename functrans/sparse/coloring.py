@@ -292,12 +292,10 @@ class _Graph:
             head[0] = 0
         after, before, seen = (np.full(n, -1) for _ in range(3))
         _run(
-            "incidence_order",
             loops.incidence_order,
             self.n_steps * 4,
             (self.row_ptr, self.row_ind, self.col_ptr, self.col_ind),
             (order, degree, head, after, before, seen),
-            (self.n_rows, n, len(self.row_ind)),
         )
         return order
 
@@ -305,12 +303,10 @@ class _Graph:
         """The greedy colouring of the columns in an order."""
         colors, mark = np.full(self.n_cols, -1), np.full(self.n_cols, -1)
         _run(
-            "column_coloring",
             loops.column_coloring,
             self.n_steps,
             (self.row_ptr, self.row_ind, self.col_ptr, self.col_ind, _int64(order)),
             (colors, mark),
-            (self.n_rows, self.n_cols, len(self.row_ind), len(order)),
         )
         return colors
 
@@ -318,12 +314,10 @@ class _Graph:
         """The greedy star colouring of a symmetric pattern in an order."""
         colors, mark = np.full(self.n_cols, -1), np.full(self.n_cols + 1, -1)
         _run(
-            "star_coloring",
             loops.star_coloring,
             self.n_steps,
             (self.row_ptr, self.row_ind, _int64(order)),
             (colors, mark),
-            (self.n_cols, len(self.row_ind), len(order)),
         )
         return colors
 
@@ -333,20 +327,17 @@ def _int64(array: Array) -> np.ndarray:
 
 
 def _run(
-    name: str,
-    make: Callable[[Any, Any], Callable[..., None]],
+    loop: Callable[..., None],
     n_steps: int,
     given: tuple[np.ndarray, ...],
     written: tuple[np.ndarray, ...],
-    extents: tuple[int, ...],
 ) -> None:
     """Run a loop compiled, or in Python where compiling it would not pay yet."""
-    if kernels.pays(name, n_steps * _STEP_S):
-        arrays = [array.ctypes.data for array in (*given, *written)]
-        kernels.function(name)(*arrays, *extents)
+    if kernels.pays(loop.__name__, n_steps * _STEP_S):
+        kernels.function(loop.__name__)(*given, *written)
         return
     lists = [array.tolist() for array in (*given, *written)]
-    make(lambda array, _: array, lambda function: function)(*lists, *extents)
+    loop(*lists)
     for array, values in zip(written, lists[len(given) :], strict=True):
         array[:] = values
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from functrans.compiler import engine, symbols, threads
+from functrans.compiler import symbols, threads
 from functrans.core.avals import ShapedArray
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.routine import Array, Routines
 from functrans.emitter.types import POINTER, Machine, Value
+from functrans.machine import engine
 
 _ALIGN = 64
 _GUARD = 0xA5

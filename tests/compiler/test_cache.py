@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.compiler import cache
-from functrans.compiler.cache import ObjectCache, cache_key, default_directory
+from functrans.machine import cache
+from functrans.machine.cache import ObjectCache, cache_key, default_directory
 
 ROOT = Path(__file__).parent.parent.parent
 DATA = bytes(range(256)) * 40
@@ -383,7 +383,7 @@ def test_keys_tell_parts_apart() -> None:
 
 
 def test_keys_are_the_same_in_another_process() -> None:
-    code = "from functrans.compiler.cache import cache_key; print(cache_key('a', 1, (2.5, None)))"
+    code = "from functrans.machine.cache import cache_key; print(cache_key('a', 1, (2.5, None)))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "7"}
     out = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
@@ -410,7 +410,7 @@ def test_the_source_is_part_of_the_key(tmp_path: Path, monkeypatch: pytest.Monke
 WRITER = """
 import sys
 from pathlib import Path
-from functrans.compiler.cache import ObjectCache
+from functrans.machine.cache import ObjectCache
 objects = ObjectCache(Path(sys.argv[1]))
 print("ready", flush=True)
 while True:

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.compiler import cache, compiled, engine
-from functrans.compiler.cache import cache_key
+from functrans.compiler import compiled
 from functrans.compiler.compiled import NativePart, _key_of, entry_of, plan_of
 from functrans.compiler.entry import ArraySpec, Entry, ScalarSpec
 from functrans.compiler.execution import execution_of
@@ -25,6 +24,8 @@ from functrans.core.dispatch import bind
 from functrans.core.jaxpr import Jaxpr, Literal
 from functrans.core.lowering import Pointwise
 from functrans.core.primitive import Primitive, nondifferentiable
+from functrans.machine import cache, engine
+from functrans.machine.cache import cache_key
 from functrans.passes.simplify import simplify
 from samples import Row, each_sample
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from functrans.compiler import engine
-from functrans.compiler.engine import (
+from functrans.errors import CompilationError
+from functrans.machine import engine
+from functrans.machine.engine import (
     assembly,
     compile_object,
     load_object,
@@ -21,7 +22,6 @@ from functrans.compiler.engine import (
     optimised_text,
     target,
 )
-from functrans.errors import CompilationError
 
 ROOT = Path(__file__).parent.parent.parent
 LEVELS = pytest.mark.parametrize("level", range(4))
@@ -270,7 +270,7 @@ def test_a_child_process_can_compile_while_the_parent_does() -> None:
         """
 import os, threading, warnings
 warnings.simplefilter("ignore")
-from functrans.compiler.engine import compile_object, load_object
+from functrans.machine.engine import compile_object, load_object
 text = "define i64 @f() { ret i64 5 }"
 compile_object(text, 0)
 stop = threading.Event()
@@ -295,7 +295,7 @@ print("fine")
 
 MEMORY = """
 import ctypes
-from functrans.compiler.engine import compile_object, load_object
+from functrans.machine.engine import compile_object, load_object
 text = {text!r}
 code = compile_object(text, 1)
 def resident_bytes():
@@ -335,7 +335,7 @@ def test_without_llvmlite_programs_are_interpreted_and_that_is_said_once() -> No
         """
 import sys, warnings
 sys.modules["llvmlite"] = None
-from functrans.compiler import engine
+from functrans.machine import engine
 from functrans.errors import CompilationError
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
@@ -363,7 +363,7 @@ def test_loading_imports_neither_numba_nor_scipy() -> None:
     out = run(
         f"""
 import sys
-from functrans.compiler.engine import compile_object, load_object
+from functrans.machine.engine import compile_object, load_object
 load_object(compile_object({SQUARE!r}, 1)).address("square")
 print([name for name in ("numba", "scipy") if name in sys.modules])
 """
@@ -373,7 +373,7 @@ print([name for name in ("numba", "scipy") if name in sys.modules])
 
 INTERRUPTS = """
 import ctypes, random, signal, sys, time
-from functrans.compiler.engine import compile_object, load_object
+from functrans.machine.engine import compile_object, load_object
 text = "define i64 @f() { ret i64 %d }"
 def interrupt(*_):
     raise KeyboardInterrupt

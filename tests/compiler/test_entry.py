@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from functrans.compiler import entry as entry_module
-from functrans.compiler.engine import Loaded, compile_object, load_object
 from functrans.compiler.entry import (
     ArraySpec,
     Entry,
@@ -25,6 +24,7 @@ from functrans.compiler.entry import (
 )
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.types import I8, I32, POINTER
+from functrans.machine.engine import Loaded, compile_object, load_object
 
 ROOT = Path(__file__).parent.parent.parent
 F8 = np.dtype("f8")

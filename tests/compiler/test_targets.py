@@ -11,7 +11,7 @@ import hashlib, sys
 import numpy as np
 import functrans as ft
 from functrans import lax
-from functrans.compiler import engine
+from functrans.machine import engine
 
 rng = np.random.default_rng(0)
 x = rng.normal(size=(40, 70))

@@ -140,7 +140,7 @@ def test_without_settling_they_would_not(monkeypatch: pytest.MonkeyPatch) -> Non
 
 COMPILE = """
 import pickle, sys
-from functrans.compiler import engine
+from functrans.machine import engine
 from functrans.compiler.compiled import optimisation_level
 targets = [engine.target(cpu) for cpu in ("x86-64", "x86-64-v3", "x86-64-v4", None)]
 for number, text in enumerate(pickle.load(sys.stdin.buffer)):

@@ -30,8 +30,8 @@ import numpy as np
 
 import functrans as ft
 from functrans.autograd.modes import Modes, modes
-from functrans.compiler.cache import ObjectCache, default_directory
 from functrans.core import state
+from functrans.machine.cache import ObjectCache, default_directory
 
 from .common import Case, Finding, Kind, generator, judge, kind_named
 

@@ -2,12 +2,14 @@
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from functrans.kernels import table
+from cases import each
+from functrans.kernels import loops, table
 from functrans.primitives.cumulative import linear_recurrence_p
 from functrans.primitives.gather_scatter import accumulate_p, scatter_add_p
 from functrans.primitives.scatter_reduce import neighbour_writes_p, scatter_reduce_p
@@ -112,41 +114,76 @@ def test_neighbour_writes(
         np.testing.assert_array_equal(one, other)
 
 
-def test_addresses_are_those_of_the_functions() -> None:
+def test_a_kernel_is_a_function_of_arrays() -> None:
     name = "linear_recurrence_f64"
-    assert table.address(name) == table.address(name) != 0
-    a, b, out = np.full(4, 2.0), np.ones(4), np.empty(4)
-    table.function(name)(a.ctypes.data, b.ctypes.data, out.ctypes.data, 1, 4, 1, 0)
-    assert out.tolist() == [1.0, 3.0, 7.0, 15.0]
+    assert table.function(name) == table.function(name)
+    a, b, out = np.full((1, 4, 1), 2.0), np.ones((1, 4, 1)), np.empty((1, 4, 1))
+    table.function(name)(a, b, out, 0)
+    assert out.ravel().tolist() == [1.0, 3.0, 7.0, 15.0]
 
 
 def test_unknown_kernels_are_named() -> None:
     with pytest.raises(LookupError, match="no kernel 'sorted'"):
-        table.address("sorted")
+        table.function("sorted")
     assert table.name_for("linear_recurrence", np.dtype(np.complex128)) == ""
     assert table.name_for("linear_recurrence", np.dtype(">f8")) == ""
 
 
-def test_a_kernel_pays_after_as_much_was_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "_compiled", {})
-    monkeypatch.setattr(table, "_lost_s", {})
+@pytest.fixture
+def unknown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A process and a disk without kernels."""
+    monkeypatch.setenv("FUNCTRANS_CACHE_DIR", str(tmp_path))
+    for known, nothing in (
+        ((table, "_known"), {}),
+        ((table, "_lost_s"), {}),
+        ((loops, "_loops"), {}),
+    ):
+        monkeypatch.setattr(*known, nothing)
+
+
+def test_a_kernel_pays_after_as_much_was_lost(unknown: None) -> None:
     name = "scatter_add_f64"
     assert not table.pays(name, 1e-9)
     assert not table.pays("", 100.0)
     assert not table.pays(name, 1.0)
     assert table.pays(name, 1.0)
-    monkeypatch.setattr(table, "_compiled", {name: None})
+    table.function(name)
     assert table.pays(name, 1e-3)
     assert not table.pays(name, 1e-9)
 
 
-def test_without_numba_numpy_does_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "_numba", lambda: None)
-    monkeypatch.setattr(table, "_compiled", {})
-    monkeypatch.setattr(table, "_lost_s", {})
+def test_a_kernel_that_is_on_disk_pays_sooner(
+    unknown: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "scatter_add_f64"
+    table.function(name)
+    first = table._known[name]
+    monkeypatch.setattr(table, "_known", {})
+    monkeypatch.setattr(loops, "_loops", {})
+    assert not table.pays(name, 0.06)
+    assert table.pays(name, 0.06)
+    second = table._known[name]
+    assert first is not None
+    assert second is not None
+    assert second.address != first.address
+    out = np.zeros(3)
+    second.run(out, np.ones(2), np.array([1, 1]), np.array([0]), 1)
+    assert out.tolist() == [0.0, 2.0, 0.0]
+
+
+@each("name", table.KERNELS)
+def test_kernels_are_kept_on_disk(name: str) -> None:
+    table.function(name)
+    loop = table._known[name]
+    assert loop is not None
+    assert loop.is_portable
+
+
+def test_without_numba_numpy_does_it(unknown: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "numba", lambda: None)
     assert not table.pays("scatter_add_f64", 1e9)
     with pytest.raises(LookupError, match="needs numba"):
-        table.address("scatter_add_f64")
+        table.function("scatter_add_f64")
 
 
 def test_numba_is_not_imported_for_small_work() -> None:

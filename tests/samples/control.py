@@ -29,7 +29,7 @@ from functrans.core.dispatch import bind
 from functrans.core.jaxpr import Literal
 from functrans.core.primitive import Primitive
 from functrans.passes import remat
-from functrans.primitives import structural
+from functrans.primitives import kernels, structural
 from functrans.solvers import external, linear_solve
 from samples.row import Rng, Row, Sample, annulus, integers, uniform
 
@@ -425,6 +425,23 @@ def _external_samples(rng: Rng) -> Iterator[Sample]:
         yield captured(external.external_linear_p, label, pushed, args, np.cos(x) * x_dot)
 
 
+def _reversed_sum(x: Any, y: Any, out: Any) -> None:
+    """A loop for numba; ``y`` is a number."""
+    flat, target = x.reshape(-1), out.reshape(-1)
+    total = 0 * y
+    for i in range(flat.size - 1, -1, -1):
+        total += flat[i] * y
+        target[i] = total
+
+
+def _kernel_samples(rng: Rng) -> Iterator[Sample]:
+    for label, shape in (("vector", (4,)), ("matrix", (2, 3)), ("empty", (0,))):
+        x, y = uniform(rng, shape), np.float64(1.5)
+        total = ft.kernel(_reversed_sum, lambda x, y: x)
+        expected = np.cumsum((x * y).ravel()[::-1])[::-1].reshape(shape)
+        yield captured(kernels.kernel_p, label, total, (x, y), expected)
+
+
 ROWS = (
     Row(native.jit_p, _jit_samples),
     Row(branches.cond_p, _cond_samples),
@@ -458,5 +475,6 @@ ROWS = (
     ),
     Row(structural.copy_p, _identity_samples, lambda x: x, rtol=0),
     Row(callbacks.pure_callback_p, _callback_samples),
+    Row(kernels.kernel_p, _kernel_samples, fixed=(0, 1), order=0, rtol=1e-14),
     Row(external.external_linear_p, _external_samples, fixed=(0, 1), is_flat=True),
 )

@@ -1,7 +1,7 @@
 """Object code on disk, so that a program is compiled once per machine and not once per process.
 
 Here: ``ObjectCache``, one directory of entries, and ``cache_key``, which names an entry. Not here:
-what object code is (``compiler.engine``), which programs are looked up (the caller).
+what object code is (``machine.engine``), which programs are looked up (the caller).
 
 An entry is a file named after its key: a header (magic, format version, key, length, SHA-256), then
 the data. It is written under a temporary name and renamed, so a reader sees all of it or nothing;
@@ -18,7 +18,7 @@ twice, so the sum is never too small for long; when it is beyond the bound, the 
 
 The environment: ``FUNCTRANS_CACHE_DIR`` (empty or ``off`` for none), ``FUNCTRANS_CACHE_SIZE_MB``.
 
-Layer: ``compiler``.
+Layer: ``machine``.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ _UNFINISHED_AGE_S = 3600
 _DEFAULT_SIZE_MB = 256
 _SIZES = "sizes"
 """Name of the file of sizes: 64-bit integers, whose sum is that of all entries, or more."""
+_caches: dict[str, ObjectCache] = {}
+_lock = threading.Lock()
 _KEEP_AFTER_EVICTION = 0.75
 """Share of the bound that an eviction leaves, so that not every write evicts."""
 
@@ -423,6 +425,16 @@ def default_directory() -> Path | None:
     base = Path(os.environ.get(variable, "") if variable else "")
     # The XDG specification: relative paths are invalid and ignored.
     return (base if base.is_absolute() else home / otherwise) / "functrans"
+
+
+def object_cache() -> ObjectCache:
+    """The cache on disk that the environment names now."""
+    directory = default_directory()
+    key = str(directory)
+    with _lock:
+        if key not in _caches:
+            _caches[key] = ObjectCache(directory)
+        return _caches[key]
 
 
 # keys ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 Here: the machine that code is made for (``target``), compilation in memory (``compile_object``),
 linking into the running process (``load_object``), and text for people (``optimised_text``,
 ``assembly``). Not here: what the text says (``emitter``, the planner), the disk
-(``compiler.cache``), calls (``compiler.entry``). The only module that imports llvmlite, inside
+(``machine.cache``), calls (``compiler.entry``). The only module that imports llvmlite, inside
 functions.
 
 Object code is position independent and of the small code model: constants are addressed relative to
@@ -25,7 +25,7 @@ pipelines look for is not there, and making code costs more than improving the t
 
 No level assumes anything of floating-point numbers.
 
-Layer: ``compiler``.
+Layer: ``machine``.
 """
 
 from __future__ import annotations
@@ -428,6 +428,12 @@ def load_object(
         except RuntimeError as error:
             raise CompilationError(f"LLVM could not load a program: {error}") from error
         return Loaded({name: code[name] for name in defined}, (code, linker), uses)
+
+
+def symbol_in_process(name: str) -> int:
+    """The address of a name that LLVM knows in this process, as numba's own functions; or 0."""
+    with _exclusive() as llvm:
+        return int(llvm.address_of_symbol(name) or 0)
 
 
 _array_types: dict[tuple[type, int], type] = {}
