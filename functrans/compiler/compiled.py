@@ -452,7 +452,6 @@ def _shared_program(recipe: _Recipe, text: ProgramText | None) -> engine.Loaded 
         return known
     cache = object_cache()
     symbols = {symbol: address(name) for symbol, name in recipe.symbols.items()}
-    symbols["functrans.num_threads"] = threads.count_address()
     code = cache.get(recipe.program)
     if code is not None:
         try:

@@ -1,7 +1,8 @@
 """How many threads large loops and matrix products of compiled programs run on.
 
-Here: ``set_num_threads``, ``get_num_threads`` and the number as native code reads it. Not here: the
-threads (``compiler.parallel``): they live as long as a loop, so that there is no pool to keep, and
+Here: ``set_num_threads``, ``get_num_threads``, and what native code refers to: the number, and the
+function that runs a loop on threads (``emitter.chunks``). Not here: which loops are run so
+(``compiler.parallel``); threads live as long as a loop, so that there is no pool to keep, and
 results do not depend on their number; ``threadpoolctl``, which limits it too (``limits``).
 
 The environment: ``FUNCTRANS_NUM_THREADS``, or ``OMP_NUM_THREADS``.
@@ -12,10 +13,14 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import threading
 
 from functrans.core.boundary import boundary
+from functrans.emitter.chunks import NUM_THREADS, RUN_CHUNKS, runtime_text
+from functrans.machine import engine
+from functrans.machine.cache import cache_key, object_cache
 
 _lock = threading.Lock()
 _count = ctypes.c_int32(0)
@@ -97,10 +102,26 @@ def set_num_threads(count: int) -> None:
     threadpoolctl.threadpool_limits(limits=number, user_api="blas")
 
 
-def count_address() -> int:
-    """The address of the number, a 32-bit integer, for native code."""
+def _count_address() -> int:
+    """The address of the number."""
     get_num_threads()
     return ctypes.addressof(_count)
+
+
+@functools.cache
+def _runtime() -> engine.Loaded:
+    """The code that runs loops on threads; a thread may be in it after its program is unloaded."""
+    cache, text = object_cache(), runtime_text()
+    key = cache_key("threads", engine.target(), text)
+    code = cache.get(key)
+    if code is None:
+        code = engine.compile_object(text, 1)
+        cache.put(key, code)
+    return engine.load_object(code)
+
+
+engine.provide(NUM_THREADS, _count_address)
+engine.provide(RUN_CHUNKS, lambda: _runtime().address(RUN_CHUNKS))
 
 
 def limit_num_threads(count: int) -> None:

@@ -1,22 +1,31 @@
 """Functions of a number, called for all numbers on several threads.
 
-Here: ``run_chunks`` and the code that it calls. Not here: how many threads there are
-(``compiler.threads``), what the functions do (``emitter.routine``, ``compiler.parallel``).
+Here: ``run_chunks``, the call, and ``runtime_text``, the code that is called. Not here: how many
+threads there are (``compiler.threads``), what the functions do (``emitter.routine``,
+``compiler.parallel``).
 
 Threads live as long as the region: starting one takes some ten microseconds, which regions that are
-worth it do not notice. There is no pool, so nothing is left behind for a forked child to miss, and
-any number of Python threads may be in a region at the same time; the threads never touch Python, so
-that it does not matter who holds its lock.
+worth it do not notice. The caller waits for those that have begun; one that the system has not let
+begin when all is done is left alone, and finds nothing to do: on a busy machine nobody waits for a
+processor that would not be used. What such a thread reads lies in memory that the last one of them
+frees; its code is a module of its own that is never unloaded, as a program may be meanwhile. There
+is no pool, so nothing is left behind for a forked child to miss, and any number of Python threads
+may be in a region at the same time; the threads never touch Python, so that it does not matter who
+holds its lock.
 
 Layer: ``emitter``.
 """
 
 from __future__ import annotations
 
-from functrans.emitter.builder import Builder
+from functrans.emitter.builder import Builder, Module
 from functrans.emitter.types import I32, I64, POINTER, Value
 
 MAX_THREADS = 256
+RUN_CHUNKS = "functrans.run_chunks"
+"""The symbol of what runs a region."""
+NUM_THREADS = "functrans.num_threads"
+"""The symbol of how many threads there may be, a 32-bit integer."""
 
 
 def run_chunks(b: Builder, name: str, context: Value, count: int) -> None:
@@ -24,45 +33,104 @@ def run_chunks(b: Builder, name: str, context: Value, count: int) -> None:
 
     The caller takes part. Threads take the next number from a counter that they share.
     """
-    function = Value(f"@{name}", POINTER)
-    b.helper("functrans.run_chunks", [function, context, b.index(count)], None, _write_run_chunks)
+    b.call(RUN_CHUNKS, [Value(f"@{name}", POINTER), context, b.index(count)], None)
+
+
+def runtime_text() -> str:
+    """The module that defines ``void @functrans.run_chunks(function, context, count)``."""
+    module = Module()
+    module.globals[NUM_THREADS] = f"@{NUM_THREADS} = external global i32"
+    for own in ("functrans.take_chunks", "functrans.worker"):
+        module.helpers[f"@{own}"] = True
+    _write_take(Builder(module, "functrans.take_chunks", [POINTER], None, "internal"))
+    _write_worker(Builder(module, "functrans.worker", [POINTER], POINTER, "internal"))
+    _write_run_chunks(Builder(module, RUN_CHUNKS, [POINTER, POINTER, I64], None))
+    return str(module)
+
+
+_HEAD, _SLOT = 64, 16
+"""Bytes of a region: function, context, count, next number, users; then per thread its state and
+the region."""
 
 
 def _write_run_chunks(b: Builder) -> None:
     function, context, count = b.arguments
-    job = b.alloca_bytes(32)
-    fields = [b.offset(job, b.index(8 * i)) for i in range(4)]
-    for value, field in zip((function, context, count, b.index(0)), fields, strict=True):
-        b.store(value, field, 8)
-    b.module.globals.setdefault(
-        "@functrans.num_threads", "@functrans.num_threads = external global i32"
-    )
-    wanted = b.convert("sext", b.load(I32, Value("@functrans.num_threads", POINTER), 4), I64)
+    wanted = b.convert("sext", b.load(I32, Value(f"@{NUM_THREADS}", POINTER), 4), I64)
     wanted = b.intrinsic("smin", wanted, count)
     wanted = b.sub(b.intrinsic("smin", wanted, b.index(MAX_THREADS)), b.index(1))
-    handles = b.alloca(I64, MAX_THREADS, align=8)
+    own = b.alloca_bytes(_HEAD)
+    place = b.alloca(POINTER, align=8)
+    b.store(own, place, 8)
+    with b.when(b.icmp("sgt", wanted, b.index(0)), "shared"):
+        size = b.add(b.index(_HEAD), b.mul(wanted, b.index(_SLOT)))
+        b.store(b.call("malloc", [size], POINTER), place, 8)
+    shared = b.load(POINTER, place, 8)
+    is_own = b.or_(b.icmp("eq", shared, own), b.icmp("eq", shared, Value("null", POINTER)))
+    job = b.select(is_own, own, shared)
+    wanted = b.select(is_own, b.index(0), wanted)
+    fields = [b.offset(job, b.index(8 * i)) for i in range(5)]
+    first = (function, context, count, b.index(0), b.index(1))
+    for value, field in zip(first, fields, strict=True):
+        b.store(value, field, 8)
+    handles, slots = (b.alloca(I64, MAX_THREADS, align=8) for _ in range(2))
     started = b.alloca(I64, align=8)
     b.store(b.index(0), started, 8)
-    worker = Builder(b.module, "functrans.worker", [POINTER], POINTER, "internal")
-    _write_worker(worker)
-    b.module.helpers["@functrans.worker"] = True
     address = Value("@functrans.worker", POINTER)
     with b.loop(b.index(0), wanted) as number:
-        handle = b.element(handles, number, I64)
-        status = b.call("pthread_create", [handle, Value("null", POINTER), address, job], I32)
-        with b.when(b.icmp("eq", status, b.const(I32, 0)), "started"):
-            # a thread that did not start leaves its work to the others
-            known = b.load(I64, started, 8)
-            b.store(b.load(I64, handle, 8), b.element(handles, known, I64), 8)
+        step = b.add(b.index(_HEAD), b.mul(number, b.index(_SLOT)))
+        slot = b.offset(job, step)
+        b.store(b.index(0), slot, 8)
+        b.store(job, b.offset(slot, b.index(8)), 8)
+        known = b.load(I64, started, 8)
+        _atomically(b, "add", fields[4], 1)
+        handle = b.element(handles, known, I64)
+        status = b.call("pthread_create", [handle, Value("null", POINTER), address, slot], I32)
+        is_started = b.icmp("eq", status, b.const(I32, 0))
+        with b.when(is_started, "started"):
+            b.store(step, b.element(slots, known, I64), 8)
             b.store(b.add(known, b.index(1)), started, 8)
-    b.call("functrans.worker", [job], POINTER)
+        with b.when(b.not_(is_started), "failed"):  # its work is left to the others
+            _atomically(b, "sub", fields[4], 1)
+    b.call("functrans.take_chunks", [job], None)
     with b.loop(b.index(0), b.load(I64, started, 8)) as number:
         handle = b.load(I64, b.element(handles, number, I64), 8)
-        b.call("pthread_join", [handle, Value("null", POINTER)], I32)
+        slot = b.offset(job, b.load(I64, b.element(slots, number, I64), 8))
+        has_begun = b.icmp("eq", _atomically(b, "xchg", slot, 2), b.index(1))
+        with b.when(has_begun, "wait"):
+            b.call("pthread_join", [handle, Value("null", POINTER)], I32)
+        with b.when(b.not_(has_begun), "leave"):
+            b.call("pthread_detach", [handle], I32)
+    with b.when(b.not_(is_own), "release"):
+        _release(b, job)
     b.ret()
+    b.finish()
+
+
+def _atomically(b: Builder, operation: str, place: Value, operand: int) -> Value:
+    """Change a number in memory; gives the one before."""
+    return b.emit(I64, f"atomicrmw {operation} ptr {place.text}, i64 {operand} acq_rel")
+
+
+def _release(b: Builder, job: Value) -> None:
+    """Give up a region; the last one that does frees its memory."""
+    users = _atomically(b, "sub", b.offset(job, b.index(32)), 1)
+    with b.when(b.icmp("eq", users, b.index(1)), "last"):
+        b.call("free", [job], None)
 
 
 def _write_worker(b: Builder) -> None:
+    """A thread: it takes chunks, unless all were done before it began."""
+    slot = b.arguments[0]
+    job = b.load(POINTER, b.offset(slot, b.index(8)), 8)
+    with b.when(b.icmp("eq", _atomically(b, "xchg", slot, 1), b.index(0)), "begun"):
+        b.call("functrans.take_chunks", [job], None)
+    _release(b, job)
+    b.ret(Value("null", POINTER))
+    b.finish()
+
+
+def _write_take(b: Builder) -> None:
+    """Call the function for one number after the other, until there is none."""
     job = b.arguments[0]
     function, context, count, following = (b.offset(job, b.index(8 * i)) for i in range(4))
     called = b.load(POINTER, function, 8)
@@ -77,5 +145,5 @@ def _write_worker(b: Builder) -> None:
     b.statement(f"call void {called.text}(ptr {argument.text}, i64 {number.text})")
     b.branch(head)
     b.start(done)
-    b.ret(Value("null", POINTER))
+    b.ret()
     b.finish()

@@ -405,8 +405,8 @@ def load_object(
 
     Args:
       data: what ``compile_object`` returned, in this or in another process.
-      symbols: addresses of names that the code refers to. Names of the C library and of its
-        mathematical functions need not be there.
+      symbols: addresses of names that the code refers to. Names of the C library, of its
+        mathematical functions, and those that are provided need not be there.
       uses: other code that it calls, which lives at least as long.
 
     Raises:
@@ -507,9 +507,20 @@ def _current_linker(llvm: object) -> _Linker:
     return _linkers[0]
 
 
+_provided: dict[str, Callable[[], int]] = {}
+"""Addresses of what the library gives all code, by name; each is asked for at its first use."""
+
+
+def provide(name: str, address: Callable[[], int]) -> None:
+    """Let all code that is loaded from now on refer to a function or to memory by a name."""
+    _provided[name] = address
+
+
 def _resolve(name: str, symbols: Mapping[str, int]) -> int:
     """The address behind a name."""
-    address = symbols.get(name) or _library_symbol(name)
+    address = (
+        symbols.get(name) or (_provided.get(name) or functools.partial(_library_symbol, name))()
+    )
     if not address:
         # LLVM would end the process.
         raise CompilationError(f"a program refers to {name!r}, which is unknown")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.compiler import symbols, threads
+from functrans.compiler import symbols, threads  # noqa: F401  # which gives code the threads
 from functrans.core.avals import ShapedArray
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive
@@ -72,7 +72,6 @@ class Program:
         self.text = str(module)
         code = engine.compile_object(self.text, level)
         known = {symbols.symbol_name(name): symbols.address(name) for name in self.symbols}
-        known["functrans.num_threads"] = threads.count_address()
         self._loaded = engine.load_object(code, known)
         self.call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(pointers))(
             self._loaded.address("routine")

@@ -123,6 +123,31 @@ for _ in range(3):
     assert done.returncode == 0, done.stderr
 
 
+def test_programs_may_go_before_all_of_their_threads_began() -> None:
+    program = """
+import gc
+import numpy as np
+import functrans as ft
+from functrans.machine import engine
+ft.set_num_threads(60)
+x = np.linspace(0.0, 1.0, 400_000)
+want = np.sin(x) * np.exp(x)
+for i in range(40):
+    f = ft.jit(lambda x: np.sin(x) * np.exp(x) + i)
+    np.testing.assert_allclose(f(x), want + i, rtol=1e-14)
+    del f
+    ft.clear_caches()
+    gc.collect()
+    with engine._exclusive():  # frees what is gone
+        pass
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=240, check=False,
+        env={**os.environ, "FUNCTRANS_CACHE_DIR": "off"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def test_number_from_the_environment() -> None:
     program = "import functrans as ft; print(ft.get_num_threads())"
     env = {**os.environ, "FUNCTRANS_NUM_THREADS": "5"}
