@@ -116,7 +116,13 @@ class Routines(Numbers):
         return self.load(array.dtype, self.address(array, index))
 
     def write(self, array: Array, index: Value | Sequence[Value | int], number: Number) -> None:
-        """Set an element, to a number of the array's dtype."""
+        """Set an element, to a number of the array's dtype.
+
+        Raises:
+          TypeError: it is of another dtype; LLVM takes memory for whatever it is told.
+        """
+        if number.dtype != array.dtype:
+            raise TypeError(f"a number of dtype {number.dtype} for an array of {array.dtype}")
         self.store(number, self.address(array, index))
 
     def copy(self, source: Array, target: Array) -> None:

@@ -36,9 +36,11 @@ import ctypes
 import functools
 import os
 import re
+import signal
 import struct
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -88,40 +90,122 @@ _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
 
+class _Work:
+    """A call that runs in a thread of its own."""
+
+    __slots__ = ("error", "result", "running")
+
+    def __init__(self) -> None:
+        self.running = threading.Lock()
+        self.running.acquire()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+
+_works: dict[int, _Work] = {}
+"""Calls in threads of their own, by the number of the thread."""
+
+
 def _uninterrupted(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """The function in a thread of its own where the main thread calls it.
+    """The function in a thread of its own, for two reasons.
 
     Python raises KeyboardInterrupt, and whatever signal handlers raise, between any two
     instructions of the main thread. Between a call of LLVM and llvmlite's note of it, that would
     free memory twice. The caller is interrupted as soon as Ctrl-C comes; the work goes on to its
-    end, under the lock.
+    end, under the lock. And where LLVM gives up, the thread is left behind (``_on_abort``).
     """
 
     @functools.wraps(function)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> _T:
-        if threading.get_ident() != threading.main_thread().ident:
+        if threading.get_ident() in _works:
             return function(*args, **kwargs)
-        results: list[_T] = []
-        errors: list[BaseException] = []
-        running = threading.Lock()
-        running.acquire()
+        own = _Work()
 
         def work() -> None:
+            _works[threading.get_ident()] = own
             try:
-                results.append(function(*args, **kwargs))
+                own.result = function(*args, **kwargs)
             except BaseException as error:
-                errors.append(error)
+                own.error = error
             finally:
-                running.release()
+                del _works[threading.get_ident()]
+                own.running.release()
 
         # ``Thread.start`` waits in Python code, which an interrupt leaves with its lock broken.
         _thread.start_new_thread(work, ())
-        running.acquire()
-        if errors:
-            raise errors.pop()
-        return results.pop()
+        own.running.acquire()
+        if own.error is not None:
+            error, own.error = own.error, None
+            raise error
+        result: _T = own.result
+        return result
 
     return run
+
+
+# LLVM's faults ----------------------------------------------------------------------------------
+
+
+def _on_abort(signal_number: int) -> None:  # as C calls it
+    """Leave the thread behind that LLVM gave up in.
+
+    LLVM ends the process where an assertion fails, or where it cannot make code of what it was
+    given. The thread that calls ``abort`` stays where it is for ever, with all that belongs to the
+    call; it gives up the lock, and the caller gets an exception. What all calls share is made anew.
+    """
+    global _depth
+    own = _works.get(threading.get_ident())
+    _restore_abort()
+    if own is None:  # not ours: what would have happened
+        _libc().abort()
+        return
+    _shared_machine.cache_clear()
+    _linkers.clear()
+    # llvmlite holds a lock of its own around every call
+    binding: Any = getattr(_llvm().ffi.lib, "_lock", None)
+    while binding is not None and binding._lock._is_owned():
+        binding.__exit__(None, None, None)
+    depth, _depth = _depth, 0
+    for _ in range(depth):
+        _lock.release()
+    own.error = CompilationError(
+        "LLVM failed while it made machine code, as it said on the standard error stream; it is a "
+        "fault of functrans or of LLVM, please report it"
+    )
+    own.running.release()
+    while True:
+        time.sleep(1e6)
+
+
+@functools.cache
+def _libc() -> ctypes.CDLL:
+    library = ctypes.CDLL(None)
+    library.signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+    library.sigaction.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    return library
+
+
+_abort_handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(_on_abort)
+_before = ctypes.create_string_buffer(512)
+"""What was done at ``abort`` before the lock was taken, in the form of ``sigaction``."""
+
+
+def _catch_abort() -> None:
+    """Have what was done at ``abort`` replaced, and remember it."""
+    if os.name != "posix":
+        return
+    _libc().sigaction(signal.SIGABRT, None, _before)
+    _libc().signal(signal.SIGABRT, ctypes.cast(_abort_handler, ctypes.c_void_p))
+
+
+def _restore_abort() -> None:
+    """Have done at ``abort`` what was done before."""
+    if os.name == "posix":
+        _libc().sigaction(signal.SIGABRT, _before, None)
+
+
+_depth = 0
+"""How often the holder of the lock holds it."""
 
 
 @functools.cache
@@ -140,7 +224,9 @@ def _llvm() -> Any:
     if hasattr(os, "register_at_fork"):
         # A child must not inherit LLVM in the middle of another thread's compilation.
         os.register_at_fork(
-            before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+            before=lambda: _lock.acquire(),
+            after_in_parent=lambda: _lock.release(),
+            after_in_child=lambda: _lock.release(),
         )
     return llvm
 
@@ -159,10 +245,19 @@ def is_available() -> bool:
 @contextmanager
 def _exclusive() -> Iterator[Any]:
     """LLVM for this thread alone."""
+    global _depth
     llvm = _llvm()
     with _lock:
-        _free_doomed()
-        yield llvm
+        if not _depth:
+            _catch_abort()
+        _depth += 1
+        try:
+            _free_doomed()
+            yield llvm
+        finally:
+            _depth -= 1
+            if not _depth:
+                _restore_abort()
 
 
 def _free_doomed() -> None:

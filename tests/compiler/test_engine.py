@@ -293,6 +293,81 @@ print("fine")
     assert out.strip() == "fine"
 
 
+UNKNOWN = 'define void @f() { call void asm sideeffect "nonsense", ""() ret void }'
+"""LLVM ends the process over it: code for assembly that it cannot read."""
+
+
+def test_llvm_does_not_end_the_process() -> None:
+    out = run(
+        f"""
+import faulthandler, os, threading
+from functrans.errors import CompilationError
+from functrans.machine.engine import compile_object, load_object
+faulthandler.enable()
+def fails():
+    try:
+        compile_object({UNKNOWN!r}, 1)
+    except CompilationError as error:
+        print(str(error)[:11])
+for _ in range(2):
+    fails()
+    thread = threading.Thread(target=fails)
+    thread.start()
+    thread.join()
+    load_object(compile_object("define i64 @f() {{ ret i64 5 }}", 1))
+child = os.fork()
+if not child:
+    load_object(compile_object("define i64 @f() {{ ret i64 6 }}", 1))
+    os._exit(0)
+print(os.waitpid(child, 0)[1])
+"""
+    )
+    assert out.split("\n") == ["LLVM failed"] * 4 + ["0", ""]
+
+
+def test_others_may_abort() -> None:
+    program = f"""
+import os
+from functrans.errors import CompilationError
+from functrans.machine.engine import compile_object
+compile_object("define i64 @f() {{ ret i64 5 }}", 1)
+try:
+    compile_object({UNKNOWN!r}, 1)
+except CompilationError:
+    os.abort()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert done.returncode == -signal.SIGABRT
+
+
+def test_a_program_over_which_llvm_fails_is_interpreted() -> None:
+    out = run(
+        """
+import warnings
+import numpy as np
+import functrans as ft
+from functrans.core.dispatch import bind
+from functrans.core.lowering import Pointwise
+from functrans.core.primitive import Primitive, nondifferentiable
+
+def lower(e, x):
+    e.b.statement('call void asm sideeffect "nonsense", ""()')
+    return e.add(x, x)
+
+p = Primitive(
+    "double", impl=lambda x: (x + x,), abstract_eval=lambda x: (x.strong(),),
+    jvp=nondifferentiable, lower=Pointwise(lower),
+)
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    print(ft.jit(lambda x: bind(p, x)[0])(np.arange(3.0)))
+print(["interpreted" in str(w.message) and "LLVM failed" in str(w.message) for w in caught])
+print(ft.jit(lambda x: x * 2)(np.arange(3.0)))
+"""
+    )
+    assert out.split("\n") == ["[0. 2. 4.]", "[True]", "[0. 2. 4.]", ""]
+
+
 MEMORY = """
 import ctypes
 from functrans.machine.engine import compile_object, load_object

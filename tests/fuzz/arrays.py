@@ -45,7 +45,7 @@ def _numbers(rng: np.random.Generator, dtype: np.dtype, size: int, special: floa
             values.append(dtype.type(rng.choice([rng.normal(), rng.integers(-4, 5) / 2])))
         else:
             values.append(int(rng.integers(0 if dtype.kind in "ub" else -5, 9)))
-    return [v.item() if isinstance(v, np.generic) else v for v in values]
+    return [float(v) if isinstance(v, np.floating) else v for v in values]
 
 
 def _text(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...], special: float) -> str:
@@ -61,7 +61,11 @@ def _text(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...], spe
     return f"np.resize({array}, {shape})"
 
 
-def drawn_array(rng: np.random.Generator, dtypes: tuple[str, ...] = DTYPES) -> str:
+EXTENDED = np.dtype(np.longdouble).str[1:]
+"""What processors compute with beyond double precision; double precision itself on some."""
+
+
+def drawn_array(rng: np.random.Generator, dtypes: tuple[str, ...] = (*DTYPES, EXTENDED)) -> str:
     """The text of a random array."""
     dtype = np.dtype(str(rng.choice(dtypes)))
     shape = SHAPES[rng.integers(len(SHAPES))]
