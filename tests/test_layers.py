@@ -58,7 +58,8 @@ routine
 """,
     "primitives": """
 index_arrays native.fortran native.routine_loops
-native.convolution native.cumulative native.dot_plan native.index native.sorting structural
+native.convolution native.cumulative native.dot_plan native.index native.sorting native.ufuncs
+structural
 native.packed
 family native.dot slicing sorting
 elementwise movement special.family threefry

@@ -1,13 +1,13 @@
-"""Inner loops of NumPy's generalised ufuncs in compiled programs: Fourier transforms.
+"""Inner loops of NumPy's and SciPy's ufuncs in compiled programs.
 
-Here: ``call_loop``, which calls such a loop, and the code of ``fft_c2c``, ``rfft`` and ``irfft``
-made of it. Not here: the records (``primitives.fft``), where loops are found
-(``compiler.symbols``).
+Here: ``call_loop``, which calls such a loop; ``elementwise``, which calls one for broadcast
+operands; and the code of ``fft_c2c``, ``rfft`` and ``irfft`` made of them. Not here: the records
+(``primitives.fft``, ``primitives.special``), where loops are found (``compiler.symbols``).
 
 A ufunc has one C function for each of its types, which is given the addresses of operands and
 results, extents, and distances in bytes. It neither needs the interpreter's lock nor returns to
-Python; plans for lengths are kept by NumPy. Results are NumPy's to the bit, since the same code
-computes them.
+Python; plans for lengths are kept by NumPy. Results are the library's to the bit, since the same
+code computes them.
 
 Layer: ``primitives.native``. Reference: NumPy's manual, C-API, Universal function object API.
 """
@@ -20,6 +20,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from functrans.primitives.native.routine_loops import broadcast_strides, collapsed, weighted
 
 if TYPE_CHECKING:
     from functrans.core.avals import ShapedArray
@@ -34,18 +36,51 @@ _PIECES = 32
 
 @cache
 def find_loop(name: str) -> tuple[np.ufunc, int] | None:
-    """A ufunc of NumPy and the number of its loop for some types; ``None`` if there is none.
+    """A ufunc of NumPy or SciPy and the number of its loop for some types; ``None`` if none.
 
     Args:
-      name: ``"<path in numpy>.<types>"``, as ``"fft._pocketfft_umath.fft.Dd->D"``.
+      name: ``"<path in numpy>.<types>"``, as ``"fft._pocketfft_umath.fft.Dd->D"``, or
+        ``"special.<name>.<types>"`` for SciPy's special functions.
     """
     *path, types = name.split(".")
     found: Any = np
+    if path[0] == "special":
+        import scipy.special
+
+        found = scipy
     for part in path:
         found = getattr(found, part, None)
     if not isinstance(found, np.ufunc) or types not in found.types:
         return None
     return found, found.types.index(types)
+
+
+@cache
+def special_loop(function: str, dtypes: tuple[np.dtype, ...]) -> str:
+    """The name of the loop that a special function of SciPy runs for some dtypes.
+
+    Returns:
+      What ``find_loop`` takes; empty if the function is none of SciPy's ufuncs, or refuses them.
+    """
+    from scipy import special
+
+    # a function of Python around one has it under another name
+    for name in (function, f"_ufuncs._{function}", f"_ufuncs._riemann_{function}"):
+        ufunc: Any = special
+        for part in name.split("."):
+            ufunc = getattr(ufunc, part, None)
+        if isinstance(ufunc, np.ufunc) and not ufunc.signature and ufunc.nin == len(dtypes):
+            break
+    else:
+        return ""
+    try:
+        resolved = ufunc.resolve_dtypes((*dtypes, *(None,) * ufunc.nout))
+    except TypeError:
+        return ""
+    for types in ufunc.types:
+        if tuple(map(np.dtype, types.replace("->", ""))) == resolved:
+            return f"special.{name}.{types}"
+    return ""
 
 
 def call_loop(
@@ -75,6 +110,52 @@ def call_loop(
     numbers = [x if not isinstance(x, int) else b.index(x) for x in extents]
     args = [block(operands), block(numbers), block([b.index(step) for step in steps])]
     e.call_symbol(f"ufunc.{loop}", [*args, e.symbol_place(f"ufuncdata.{loop}")])
+
+
+def elementwise(
+    e: Routines, loop: str, operands: Sequence[Array], out: Array, output: int = 0
+) -> None:
+    """Call the loop of a ufunc for all elements of broadcast operands.
+
+    Args:
+      e: the emitter.
+      loop: its name; see ``find_loop``.
+      operands: arrays, converted to the dtypes of the loop.
+      out: result.
+      output: which one it is of the loop's, which are all computed.
+    """
+    if not out.size:
+        return
+    before, _, after = loop.rpartition(".")[2].partition("->")
+    dtypes = [np.dtype(char) for char in (*before, *after)]
+    given = [
+        _converted(e, x, dtype) for x, dtype in zip(operands, dtypes[: len(before)], strict=True)
+    ]
+    target = out if out.dtype == dtypes[len(before) + output] else e.workspace(
+        out.shape, dtypes[len(before) + output]
+    )  # fmt: skip
+    arrays = [*given, target]
+    strides = [broadcast_strides(array.shape, out.shape) for array in arrays]
+    extents, steps = collapsed(out.shape, strides)
+    *outer, count = extents or (1,)
+    *rest, own = [[step[i] for step in steps] for i in range(len(extents))] or [[0] * len(arrays)]
+    unused = e.b.alloca_bytes(16)
+    with e.each(outer) as index:
+        places = [
+            e.address(array, weighted(e, index, [row[k] for row in rest]))
+            for k, array in enumerate(arrays)
+        ]
+        sizes = [stride * array.dtype.itemsize for stride, array in zip(own, arrays, strict=True)]
+        results = [(unused, 0)] * len(after)
+        results[output] = (places[-1], sizes[-1])
+        call_loop(
+            e,
+            loop,
+            [*places[:-1], *[place for place, _ in results]],
+            [count],
+            [*sizes[:-1], *[size for _, size in results]],
+        )
+    _converted(e, target, out.dtype, out)
 
 
 # Fourier transforms ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,16 @@ from functrans.core.primitive import Primitive
 from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
 from functrans.primitives.family import user_function
-from functrans.primitives.special.family import refused_derivative, routine, special_primitive
+from functrans.primitives.special.family import (
+    is_half,
+    refused_derivative,
+    routine,
+    special_primitive,
+)
+
+if TYPE_CHECKING:
+    from functrans.emitter.routine import Array as Memory
+    from functrans.emitter.routine import Routines
 
 ArrayFunction = Callable[..., Any]
 
@@ -67,6 +76,23 @@ def with_limits(name: str, order: Any, x: Array, y: Array) -> Array:
         left = np.where(is_whole, np.where(is_odd, -1.0, 1.0), np.nan) * _LIMITS[name]
         limit = np.where(x > 0, limit, left)
     return np.where(is_end, limit.astype(y.dtype), y)[()]
+
+
+def write_limits(e: Routines, name: str, order: int, x: Memory, out: Memory) -> None:
+    """``with_limits`` of a whole order in a program, where SciPy's values are in ``out``."""
+    if name not in _LIMITS:
+        return
+    right = _LIMITS[name]
+    left = (-right if order % 2 else right) if name in _FINITE_AT_ZERO else math.nan
+    inner = np.dtype(np.float32) if is_half(out.dtype) else out.dtype
+    largest = np.finfo(inner).max
+    end = float(largest * inner.type(1e-8)) if name == "iv" else float(largest)
+    with e.count(out.size) as i:
+        at = e.cast(e.read(x, i), inner)
+        is_right = e.greater(at, e.constant(inner, end))
+        is_left = e.less(at, e.constant(inner, -end))
+        y = e.select(is_right, e.constant(out.dtype, right), e.read(out, i))
+        e.write(out, i, e.select(is_left, e.constant(out.dtype, left), y))
 
 
 def _value(name: str, order: float, x: np.ndarray) -> Any:

@@ -12,22 +12,26 @@ Layer: ``primitives.special``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import aval_of
-from functrans.core.lowering import Expansion
-from functrans.core.primitive import Primitive
+from functrans.core.lowering import Expansion, Routine
+from functrans.core.primitive import Lowering, Primitive
 from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, UnsupportedOperationError
 from functrans.primitives.family import broadcast_shapes, elementwise_primitive, promoted_dtype
+from functrans.primitives.native.ufuncs import elementwise, special_loop
 from functrans.primitives.structural import cast
 
-NO_NATIVE_FORM = (("lower", "the compiler has no vector form of it; SciPy is called"),)
+if TYPE_CHECKING:
+    from functrans.emitter.routine import Array as Memory
+    from functrans.emitter.routine import Routines
+
 SERIES = (("lower", "a series of its own that is summed in NumPy until it has converged"),)
 
 _DIRECT = (np.dtype(np.float64), np.dtype(np.float32))
@@ -117,6 +121,39 @@ def _are_real(*avals: Any) -> bool:
     return all(aval.dtype.kind != "c" for aval in avals)
 
 
+def scipy_lowering(
+    function: str,
+    abstract_eval: Callable[..., Any],
+    inner_dtypes: Callable[[np.dtype, Sequence[np.dtype]], tuple[np.dtype, ...]],
+    output: int = 0,
+) -> Routine:
+    """The native code of a function of SciPy: its own loop, where it is a ufunc.
+
+    Args:
+      function: SciPy's name.
+      abstract_eval: that of the primitive.
+      inner_dtypes: dtypes in which SciPy is given operands, for a dtype of the result.
+      output: which result of the function it is.
+    """
+
+    def loop_for(dtype: np.dtype, given: Sequence[np.dtype]) -> str:
+        return special_loop(function, inner_dtypes(dtype, given))
+
+    def has_loop(*avals: ShapedArray) -> bool:
+        return bool(loop_for(abstract_eval(*avals)[0].dtype, [aval.dtype for aval in avals]))
+
+    def write(e: Routines, operands: Sequence[Memory], results: Sequence[Memory]) -> None:
+        (out,) = results
+        elementwise(e, loop_for(out.dtype, [x.dtype for x in operands]), operands, out, output)
+
+    return Routine(write, has_loop)
+
+
+def in_single_or_double(dtype: np.dtype, given: Sequence[np.dtype]) -> tuple[np.dtype, ...]:
+    """``inner_dtypes`` of functions of real numbers: that of the result, halves in float32."""
+    return (np.dtype(np.float32) if is_half(dtype) else dtype,) * len(given)
+
+
 def special_primitive(
     name: str,
     partials: tuple[Any, ...],
@@ -170,29 +207,35 @@ def special_primitive(
             else:
                 result = call(*operands)
                 return result if output is None else result[output]
-        arrays = [np.asarray(x) for x in operands]
         # The rule says what is refused, also of plain operands; numbers are weak in it.
         (aval,) = abstract_eval(*map(aval_of, operands))
-        dtype = aval.dtype
+        arrays = [np.asarray(x) for x in operands]
+        dtypes = inner_dtypes(aval.dtype, [x.dtype for x in arrays])
+        result = call(*[x.astype(d, copy=False) for x, d in zip(arrays, dtypes, strict=True)])
+        return np.asarray(result if output is None else result[output], aval.dtype)[()]
+
+    def inner_dtypes(dtype: np.dtype, given: Sequence[np.dtype]) -> tuple[np.dtype, ...]:
+        """Dtypes in which SciPy is given operands, for a dtype of the result."""
         inner = np.dtype(np.float32) if is_half(dtype) else dtype
         if is_wide:
             inner = np.dtype(np.complex128 if inner.kind == "c" else np.float64)
         real = np.zeros(0, inner).real.dtype
-        for i, x in enumerate(arrays):
-            if i not in kept:
-                arrays[i] = x.astype(inner, copy=False)
-            elif x.dtype.kind in "biu":
-                arrays[i] = x.astype(np.int64, copy=False)
-            else:
-                arrays[i] = x.astype(real, copy=False)
-        result = call(*arrays)
-        return np.asarray(result if output is None else result[output], dtype)[()]
+        return tuple(
+            [
+                inner if i not in kept else np.dtype(np.int64) if own.kind in "biu" else real
+                for i, own in enumerate(given)
+            ]
+        )
 
     def expanded(*operands: Array) -> tuple[Any, ...]:
         dtype = common_dtype(*operands)
         return (expansion(*[cast(x, dtype) for x in operands]),)  # type: ignore[misc]  # it is used with one only
 
-    reasons = NO_NATIVE_FORM if isinstance(function, str) else SERIES
+    lower: Lowering | None = None
+    if expansion is not None:
+        lower = Expansion(expanded, _are_real if has_complex else None)
+    elif isinstance(function, str):
+        lower = scipy_lowering(function or name, abstract_eval, inner_dtypes, output or 0)
     return elementwise_primitive(
         name,
         plain,
@@ -200,8 +243,6 @@ def special_primitive(
         saves,
         names,
         abstract_eval=abstract_eval,
-        lower=None
-        if expansion is None
-        else Expansion(expanded, _are_real if has_complex else None),
-        reasons=() if expansion is not None else reasons,
+        lower=lower,
+        reasons=() if lower is not None else SERIES,
     )

@@ -15,14 +15,14 @@ Layer: ``primitives.special``. Sources: DLMF chapters 5, 7, 8, 10, 25 for deriva
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import aval_of, dtype_of
-from functrans.core.lowering import Expansion
+from functrans.core.lowering import Expansion, Routine
 from functrans.core.primitive import Primitive
 from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
@@ -42,17 +42,23 @@ from functrans.primitives.special.cylinder import (
     jv_derivative,
     scaled_slope,
     with_limits,
+    write_limits,
 )
 from functrans.primitives.special.family import (
-    NO_NATIVE_FORM,
     floating,
+    in_single_or_double,
     is_half,
     refused_derivative,
     routine,
+    scipy_lowering,
     special_primitive,
 )
 from functrans.primitives.special.series import gammainc_derivatives, hurwitz_derivatives
 from functrans.primitives.structural import cast
+
+if TYPE_CHECKING:
+    from functrans.emitter.routine import Array as Memory
+    from functrans.emitter.routine import Routines
 
 ArrayFunction = Callable[..., Any]
 
@@ -165,15 +171,18 @@ def _of_scipy(
     cost: int = 1,
 ) -> Primitive:
     """An operation of SciPy; ``is_native`` where the emitter has a method of its name."""
+    aval_rule = _aval_rule(name, "biuf", False, False)
+    own: dict[str, Any] = {"cost": cost}
+    if not is_native:
+        own["lower"] = scipy_lowering(routine or name, aval_rule, in_single_or_double)
     return elementwise_primitive(
         name,
         _scipy(routine or name),
         partials,
         saves,
         "x" if len(saves) == 1 else "ab",
-        abstract_eval=_aval_rule(name, "biuf", False, False),
-        reasons=() if is_native else NO_NATIVE_FORM,
-        cost=cost,
+        abstract_eval=aval_rule,
+        **own,
     )
 
 
@@ -582,14 +591,21 @@ def _whole(name: str, kind: str, order: int, partial: Callable[..., Any], saves:
             raise TypeError(f"{name}: not defined for complex numbers")
         return with_limits(kind, order, x, routine(name)(x))
 
+    aval_rule = _aval_rule(name, "biuf", False, False)
+    lowering = scipy_lowering(name, aval_rule, in_single_or_double)
+
+    def write(e: Routines, operands: Sequence[Memory], results: Sequence[Memory]) -> None:
+        lowering.write(e, operands, results)
+        write_limits(e, kind, order, operands[0], results[0])
+
     return elementwise_primitive(
         name,
         _plain(function),
         (partial,),
         (saves,),
         "x",
-        abstract_eval=_aval_rule(name, "biuf", False, False),
-        reasons=NO_NATIVE_FORM,
+        abstract_eval=aval_rule,
+        lower=Routine(write, lowering.supports),
     )
 
 
