@@ -106,7 +106,12 @@ def _entry(
             value = f"r[{i}]" if is_tuple else "r"
             body += _copy(value, out, layout)
     lines = [f"def entry({', '.join([*names, *outs])}):", *[f"    {line}" for line in body]]
-    scope = {"function": decorated, "ndindex": np.ndindex}
+    scope = {
+        "function": decorated,
+        "ndindex": np.ndindex,
+        "ShapeError": ShapeError,
+        "message": f"kernel {label} returned an array of another shape than out_like says",
+    }
     exec("\n".join(lines), scope)  # text from above, with no word of the user's in it
     made: Callable[..., None] = scope["entry"]
     return made
@@ -118,7 +123,7 @@ def _copy(value: str, out: str, layout: str) -> list[str]:
         return [f"{out}[()] = {value}"]
     lines = [
         f"if {value}.shape != {out}.shape:",
-        "    raise ValueError('the kernel returned an array of another shape than out_like says')",
+        "    raise ShapeError(message)",
     ]
     if layout == "C":
         return [
@@ -140,7 +145,7 @@ def _returned(label: str, decorated: Any, types: tuple[Any, ...]) -> Any:
 
     try:
         decorated.compile(types)
-    except NumbaError as error:
+    except (NumbaError, NotImplementedError) as error:  # the latter for float16
         given = ", ".join(map(str, types))
         raise TypeError(
             f"kernel {label}: numba cannot compile it for ({given}). Arguments cannot be written "

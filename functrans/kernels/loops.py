@@ -47,6 +47,8 @@ _ENVIRONMENT = re.compile(r"= load .* @_ZN08NumbaEnv")
 """Code that reads numba's environment, which holds Python objects."""
 _PASSED_OVER = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
 """Settings of numba that code does not depend on."""
+_RELEASE = "NRT_MemInfo_call_dtor"
+"""What is called when the last reference to memory of numba's goes."""
 _ERROR = 1
 PYTHON_ERROR = -1
 """The status of an exception that Python knows of."""
@@ -364,8 +366,11 @@ def _loaded(name: str, label: str, arguments: tuple[Argument, ...], data: bytes)
 
 
 def _symbols_of_numba(names: Sequence[str]) -> Mapping[str, int]:
-    """Addresses of what numba alone has, which is imported if there is any."""
+    """Addresses of what numba alone has, which is imported if there is any that may be called."""
     own = [name for name in names if name.startswith(("NRT_", "numba_"))]
+    if own == [_RELEASE]:  # nothing is allocated, so that nothing is released either
+        never = ctypes.cast(ctypes.pythonapi.Py_FatalError, ctypes.c_void_p).value
+        return {_RELEASE: never or 0}
     if not own or numba() is None:
         return {}
     core: Any = numba().core

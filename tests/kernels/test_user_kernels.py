@@ -355,7 +355,12 @@ def test_bad_input_is_named() -> None:
         (lambda: ft.kernel(lambda x: x > 0, same)(x), TypeError, "result 0 is .*bool"),
         (lambda: ft.kernel(lambda x: (x, x), same)(x), TypeError, "returns 2 results"),
         (lambda: ft.kernel(lambda x, out: x, same)(x), TypeError, "return nothing"),
-        (lambda: ft.kernel(lambda x: x[:2], same)(x), ValueError, "another shape"),
+        (
+            lambda: ft.kernel(scaled, lambda x, f: ft.ShapeDtypeStruct((2,), x.dtype))(x, 1.0),
+            ShapeError,
+            "kernel scaled.*shape",
+        ),
+        (lambda: ft.kernel(backwards, same)(np.float16(x)), TypeError, "cannot compile.*float16"),
         (lambda: ft.kernel(backwards, same)(np.longdouble(x)), TypeError, "longdouble|float128"),
         (lambda: ft.kernel(backwards, same)(np.array(["a"])), Exception, "dtype"),
         (lambda: ft.kernel(backwards, lambda x: "f8")(x), TypeError, "out_like is a str"),
@@ -406,6 +411,34 @@ def test_another_process_does_not_compile(tmp_path: Path) -> None:
     expected = "[0.0, 2.0, 6.0, 12.0] [0.0, 1.0, 3.0, 6.0]"
     assert runs[0] == [f"{expected} ['cumulated']", "negative"]
     assert runs[1] == [f"{expected} []", "negative"]
+
+
+def test_code_on_disk_that_allocates_nothing_needs_no_numba(tmp_path: Path) -> None:
+    code = """
+        import sys
+        import numpy as np, functrans as ft
+
+        def doubled(x, out):
+            for i in range(len(x)):
+                out[i] = 2 * x[i]
+
+        f = ft.kernel(doubled, lambda x: x)
+        x = np.arange(3.0)
+        print(f(x).tolist(), ft.jit(f)(x).tolist(), "numba" in sys.modules)
+    """
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code))
+    environment = {"FUNCTRANS_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    runs = [
+        subprocess.run(
+            [sys.executable, str(script)], check=True, capture_output=True, text=True,
+            env=environment,
+        ).stdout.split("] ")
+        for _ in range(2)
+    ]  # fmt: skip
+    expected = ["[0.0, 2.0, 4.0", "[0.0, 2.0, 4.0"]
+    assert runs[0] == [*expected, "True\n"]
+    assert runs[1] == [*expected, "False\n"]
 
 
 def test_code_with_objects_of_python_is_not_kept() -> None:

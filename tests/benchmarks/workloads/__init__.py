@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tests.benchmarks.record import ProcessWorkload, Workload
 from tests.benchmarks.workloads import (
+    alignment,
     elementwise,
     expfit,
     gmm,
@@ -42,6 +43,7 @@ MODULES = (
     jet,
     large_hessian,
     sparse,
+    alignment,
     sin_call,
     import_time,
 )
