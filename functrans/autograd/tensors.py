@@ -61,6 +61,10 @@ class Storage:
             self.views = [reference for reference in self.views if reference() is not None]
             self._n_views = 16 + 2 * len(self.views)
 
+    def forget_view(self, view: Tensor) -> None:
+        """Know it no longer: it has other memory now."""
+        self.views = [reference for reference in self.views if reference() is not view]
+
     def release(self) -> None:
         """Give what holds the memory as it is a copy: it is about to be written to."""
         if self.held:
