@@ -237,6 +237,7 @@ class Tensor(TensorMethods):
     _unshaped: Tensor | None = None  # what views made before an in-place reshape are views of
     _grad: Any = None
     _dual: Any = None  # primal and tangent, and the tangent that was given; see ``forward_ad``
+    _place: Any = None  # of a dual tensor, in the graph of its primal
     _inference = False
     _is_held = False  # a copy that nobody else has, for a program
     _level = 0  # the transform of ``torch.func`` in which it was made; see ``Modes.level``

@@ -240,7 +240,7 @@ def _set_primal(dual: Tensor, value: Tensor) -> None:
         )
     else:
         dual._value = primal
-    dual._dual, dual._storage = None, None
+    dual._dual, dual._place, dual._storage = None, None, None
 
 
 def backward(
