@@ -19,7 +19,7 @@ from functrans.autograd.engine import run_backward
 from functrans.autograd.kinks import PIECEWISE_LINEAR
 from functrans.autograd.labels import SAVES_NOTHING
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import COMPOSITE, GraphNode
+from functrans.autograd.nodes import COMPOSITE, AliasNode, GraphNode
 from functrans.autograd.promotion import with_default
 from functrans.autograd.recording import (
     PERMANENT,
@@ -280,14 +280,6 @@ def _mapped(saved: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(saved, LinearProgram):
         return LinearProgram(saved.jaxpr, saved.targets, _mapped(saved.residuals, function))
     return function(saved)
-
-
-class AliasNode(GraphNode):
-    """The same value under another node."""
-
-    def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
-        """The cotangent as it is."""
-        return [ct]
 
 
 def composite(label: str, function: Callable[..., Any], *operands: Any) -> Tensor:

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from functrans.autograd.composites import AliasNode
+from functrans.autograd.hooks import move_retain
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import COMPOSITE
+from functrans.autograd.nodes import COMPOSITE, AliasNode
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, follow, node_of
 from functrans.autograd.residuals import region_of, twins_of
 from functrans.autograd.tensors import Tensor
@@ -166,6 +166,9 @@ class _DualTrace(ImperativeTrace):
 
     def _taken_apart(self, operands: tuple[Any, ...]) -> tuple[list[Any], list[Any], bool]:
         """Values, nodes, and whether there is a node; those of permanent tensors too."""
+        for operand in operands:
+            if isinstance(operand, Tensor) and operand._trace is self and operand._place:
+                operand._place.renew(operand)
         values, parents, has_parent = super()._taken_apart(operands)
         for i, operand in enumerate(operands):
             if isinstance(operand, Tensor) and operand._trace is PERMANENT:
@@ -186,8 +189,9 @@ class _DualTrace(ImperativeTrace):
             if how is not None and (how.steps or how.detach is not None) and not how.is_copied:
                 node_of(tensor)
                 views.append(tensor)
-            tensor.__dict__.pop("_dual", None)
             node_of(tensor)
+            tensor.__dict__.pop("_dual", None)
+            tensor.__dict__.pop("_place", None)
             primal = tensor._value
             while isinstance(primal, PushingTracer) and primal._trace is self.parent:
                 primal = primal._value
@@ -224,6 +228,14 @@ def _share(part: Tensor) -> None:
         if how.detach is not None:
             part._node = part._view = None
             return
+    whole = base._view
+    if (
+        whole is not None
+        and how.detach is None
+        and whole.detach is None
+        and (whole.base._node is not None or base._node is None)  # else it was detached
+    ):  # writes reach the primal
+        how._base, how.steps = whole.base, (*whole.steps, *how.steps)
     part._storage.note_view(part)
     how.note_version(-1)  # its node is that of its base
 
@@ -407,11 +419,49 @@ def _made_of(dual: Tensor, primal: Tensor, tangent: Tensor) -> None:
     """Let a dual tensor and its views follow what is written to the two that it was made of."""
     twins = [x if x._view is None else in_place_of(x) for x in (primal, tangent)]
     dual._dual = (*twins, tangent)
+    dual._place = _Place(dual)
     for twin in twins:
         twin._stored().is_viewed = True  # the dual tensor keeps its shape if theirs is changed
     storage = tangent._stored()
     alive = [reference for reference in storage.duals if reference() is not None]
     storage.duals = (*alive, weakref.ref(dual))
+
+
+class _Place:
+    """Where a dual tensor is in the graph: where its primal was when that was last written to.
+
+    Attributes:
+      version: that of the primal's memory when its node was looked at.
+      node: that node.
+    """
+
+    __slots__ = ("node", "version")
+
+    def __init__(self, dual: Tensor) -> None:
+        self.note(dual)
+
+    def note(self, dual: Tensor) -> None:
+        """Note that the dual tensor is as the primal is."""
+        primal = twins_of(dual)[0]
+        self.version, self.node = primal._stored().version, node_of(primal)
+
+    def renew(self, dual: Tensor) -> None:
+        """Give the dual tensor the place that its primal has now, if that was written to."""
+        given = twins_of(dual)[0]  # in the shape that it had
+        if self.version == given._stored().version:
+            return
+        before = self.node
+        self.note(dual)
+        if self.node is before:
+            return
+        node: Any = None if self.node is None else _alias_of(dual, self.node)
+        if dual._retains:
+            move_retain(dual, dual._node, node)
+        dual._node = node
+        old = dual._value
+        if isinstance(old, PushingTracer) and given._trace is not dual._trace:
+            primal = given._memory() if node is None else _alias(given)
+            dual._value = PushingTracer(old._trace, primal, old._tangent)
 
 
 def _is_laid_out_like(tangent: Tensor, primal: Tensor) -> bool:

@@ -369,6 +369,14 @@ class GraphNode(Hooked, Node):
         return copy
 
 
+class AliasNode(GraphNode):
+    """The same value under another node."""
+
+    def pull(self, ct: Any, records: bool, size: int | None = None) -> Sequence[Any]:
+        """The cotangent as it is."""
+        return [ct]
+
+
 class LeafNode(Hooked, Node):
     """Where the gradient of a leaf is accumulated.
 

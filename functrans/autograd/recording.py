@@ -21,7 +21,7 @@ import numpy as np
 from functrans.autograd.hooks import annotate, carry, move_retain, say
 from functrans.autograd.labels import edge_of, label_of
 from functrans.autograd.modes import entered, modes
-from functrans.autograd.nodes import GraphNode, running
+from functrans.autograd.nodes import COMPOSITE, AliasNode, GraphNode, running
 from functrans.autograd.residuals import Guard, lies_in, map_residuals
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Storage, Tensor, View, plain_of
 from functrans.control.custom_rules import stop_gradient
@@ -734,6 +734,9 @@ def renew(view: Tensor) -> None:
         finally:
             modes.grad = before
         node = current._node
+        if node is not None and node is how.base._node and how.steps:  # hooks are of one of them
+            node = AliasNode(COMPOSITE, {}, None, (node,), node.shape, node.dtype, capture())
+            node.label = how.creator
         if isinstance(view._value, Tracer):
             view._value = current._value
     elif node is not None and node.primitive is not None:  # its base was detached
@@ -749,4 +752,6 @@ def node_of(tensor: Tensor) -> Node | None:
     how = tensor._view
     if how is not None and tensor._storage is not None and how.version != tensor._storage.version:
         renew(tensor)
+    if tensor._place is not None:
+        tensor._place.renew(tensor)
     return tensor._node

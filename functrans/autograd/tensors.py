@@ -61,6 +61,10 @@ class Storage:
             self.views = [reference for reference in self.views if reference() is not None]
             self._n_views = 16 + 2 * len(self.views)
 
+    def forget_view(self, view: Tensor) -> None:
+        """Know it no longer: it has other memory now."""
+        self.views = [reference for reference in self.views if reference() is not view]
+
     def release(self) -> None:
         """Give what holds the memory as it is a copy: it is about to be written to."""
         if self.held:
@@ -233,6 +237,7 @@ class Tensor(TensorMethods):
     _unshaped: Tensor | None = None  # what views made before an in-place reshape are views of
     _grad: Any = None
     _dual: Any = None  # primal and tangent, and the tangent that was given; see ``forward_ad``
+    _place: Any = None  # of a dual tensor, in the graph of its primal
     _inference = False
     _is_held = False  # a copy that nobody else has, for a program
     _level = 0  # the transform of ``torch.func`` in which it was made; see ``Modes.level``

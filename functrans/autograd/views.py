@@ -110,6 +110,7 @@ def in_place_of(x: Tensor) -> Tensor:
     twin = Tensor.of(x._value, x._node, x.__dict__.get("_trace"))
     twin._storage, twin._follows, twin._inference = x._stored(), x._follows, x._inference
     twin._dual, twin._view = x._dual, copy.copy(x._view)
+    twin._place = None if x._place is None else copy.copy(x._place)
     if twin._view is not None:
         twin._storage.note_view(twin)
     trace: Any = twin._trace

@@ -228,6 +228,7 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
         check_leaf(x)
     root = root_of(x)
     if root._dual is not None:
+        node_of(root)  # it may have been written to through its primal
         twins = twins_of(root)
         if share_memory(*twins):
             raise RuntimeError(
@@ -430,6 +431,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         new = to_dtype(new, old.dtype)
     written = node_of(new)  # before the write: it may be a view of the same memory
     is_counted = False  # of a dual tensor, by the write to its primal
+    written_to = None  # that, whose place is the one that the primal has then
     if written is not None and x._view is not None and x._view.detach is None and modes.grad:
         check_view(x, written)
     if modes.mutation is not None:
@@ -449,6 +451,7 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         if (dual := root_of(x))._dual is not None:
             _write_through(label, dual)
             is_counted = any(twin._stored() is x._stored() for twin in twins_of(dual))
+            written_to = dual
     else:
         if x._storage is not None:
             x._storage.release()
@@ -456,6 +459,8 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
         _write_memory(x, new._value)
     if not is_counted:
         x._stored().bump(label, source)
+    if written_to is not None:
+        written_to._place.note(written_to)
     how = x._view
     if how is None or how.detach is not None:
         if modes.grad:
@@ -481,6 +486,8 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
     elif modes.grad:
         x._node = None
     note_own(base)
+    if x._retains:
+        node_of(x)  # it is no longer what the gradient of what it was goes to
     return x
 
 

@@ -98,3 +98,70 @@ def test_a_detached_leaf_is_not_written_to() -> None:
     for call in (step, ft.jit(step)):
         with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
             call()
+
+
+WITHOUT_AXES: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: x.sum(),
+    "median": lambda x: x.median(),
+    "product": lambda x: x @ x,
+    "part": lambda x: x[1],
+    "sum of a part": lambda x: x[1] * 2.0,
+}
+
+
+@pytest.mark.parametrize("made", WITHOUT_AXES)
+@pytest.mark.parametrize("kind", ["leaf", "view", "plain"])
+def test_data_that_are_set_share_memory_without_axes_too(made: str, kind: str) -> None:
+    value = WITHOUT_AXES[made](torch.tensor([0.25, 0.5, 1.0]))
+    target = {
+        "leaf": torch.zeros(2, requires_grad=True),
+        "view": torch.zeros(2, 2)[0],
+        "plain": torch.zeros(()),
+    }[kind]
+    target.data = value
+    before = value.item()
+    value.mul_(3.0)
+    assert target.item() == 3.0 * before
+    target.data.mul_(2.0)
+    assert value.item() == 6.0 * before
+
+
+def test_data_that_are_set_in_a_dual_level_share_memory_without_axes_too() -> None:
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(torch.zeros(()), torch.ones(()))
+        value = torch.tensor([0.25, 0.5]).sum()
+        dual.data = value
+        value.mul_(2.0)
+        assert dual.item() == 1.5
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 2)])
+@pytest.mark.parametrize("requires", [False, True])
+def test_a_strided_view_of_a_tensor_without_axes_shares_its_memory(
+    shape: tuple[int, ...], requires: bool
+) -> None:
+    x = torch.tensor([0.25, 0.5], requires_grad=requires).sum()
+    view = x.as_strided(shape, (0,) * len(shape))
+    x.mul_(2.0)
+    assert_allclose(view.detach().numpy(), np.full(shape, 1.5))
+    if len(shape) < 2:
+        view.detach().add_(1.0)
+        assert x.item() == 2.5
+
+
+def test_data_of_a_conjugate_are_set_and_no_longer_those_of_the_base() -> None:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    base = torch.complex(x, x)
+    conjugate = base.conj()
+    part = conjugate[1:]
+    conjugate.data = torch.tensor([3.0j, 4.0j], dtype=torch.complex128)
+    assert_allclose(conjugate.detach().numpy(), [3.0j, 4.0j])
+    assert_allclose(part.detach().numpy(), [2.0 - 2.0j])
+    base.detach().mul_(2.0)
+    assert_allclose(conjugate.detach().numpy(), [3.0j, 4.0j])
+    conjugate.imag.sum().backward()
+    assert_allclose(x.grad, [-1.0, -1.0])
+    plain = torch.zeros(2, dtype=torch.complex128)
+    plain.data = base.detach().conj()
+    plain.mul_(2.0)
+    assert_allclose(base.detach().numpy(), [2.0 + 2.0j, 4.0 + 4.0j])

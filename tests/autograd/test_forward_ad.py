@@ -483,3 +483,108 @@ def test_a_write_to_a_dual_is_counted_once() -> None:
         plain = torch.zeros(2)
         plain.copy_(dual)
         assert plain._version == 1
+
+
+WRITES_TO_PRIMALS: dict[str, Any] = {
+    "itself": lambda v, d, x: v.tanh_(),
+    "by a variable": lambda v, d, x: v.mul_(x),
+    "a part": lambda v, d, x: v[1:].sin_(),
+    "a constant factor": lambda v, d, x: v.mul_(2.0),
+    "both": lambda v, d, x: (v.mul_(x), d.mul_(2.0), v.sin_()),
+    "both, the dual first": lambda v, d, x: (d.mul_(x), v.mul_(2.0), d[1:].sin_()),
+    "copied": lambda v, d, x: v.copy_(x * 3.0),
+    "filled": lambda v, d, x: v.fill_(0.5),
+}
+
+
+def _slope(y: Any, x: Any) -> Any:
+    if not y.requires_grad:
+        return np.zeros(x.shape)
+    return grad(y.sum(), x, retain_graph=True)[0].detach().numpy()
+
+
+@pytest.mark.parametrize("written", WRITES_TO_PRIMALS)
+@pytest.mark.parametrize("made", ["recorded", "constant", "view"])
+@pytest.mark.parametrize("when", ["in the level", "after it"])
+def test_a_dual_tensor_has_the_gradient_of_what_is_written_to_its_primal(
+    written: str, made: str, when: str
+) -> None:
+    x = tensor([0.3, 0.6, 0.9], requires_grad=True)
+    start = {
+        "recorded": lambda: x * x,
+        "constant": lambda: tensor([0.7, 0.2, 0.4]),
+        "view": lambda: torch.cat([x, x * x])[2:5],
+    }[made]
+    primal = start()
+    with fw.dual_level():
+        dual = fw.make_dual(primal, tensor([1.0, 2.0, 3.0]))
+        part = dual[1:]
+        WRITES_TO_PRIMALS[written](primal, dual, x)
+        found = [dual, part, dual * dual]
+        if when == "in the level":
+            slopes = [_slope(y, x) for y in found]
+    if when == "after it":
+        slopes = [_slope(y, x) for y in found]
+    other = start()
+    WRITES_TO_PRIMALS[written](other, other, x)
+    for y, slope, right in zip(found, slopes, (other, other[1:], other * other), strict=True):
+        assert y.requires_grad == right.requires_grad
+        assert_allclose(slope, _slope(right, x))
+    assert_allclose(dual.detach().numpy(), other.detach().numpy())
+
+
+def test_hooks_of_a_dual_tensor_stay_where_nothing_recorded_was_written() -> None:
+    seen: list[Any] = []
+    x = tensor([0.3, 0.6], requires_grad=True)
+    primal = x * x
+    with fw.dual_level():
+        dual = fw.make_dual(primal, tensor([1.0, 2.0]))
+        dual.register_hook(lambda g: seen.append(g))
+        with no_grad():
+            primal.mul_(2.0)
+        dual.sum().backward()
+    assert len(seen) == 1
+    assert_allclose(x.grad, [0.6, 1.2])
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(1, None)])
+def test_a_write_to_a_view_of_a_former_dual_tensor_is_one_to_its_primal(part: slice) -> None:
+    x = tensor([0.3, 0.6, 0.9], requires_grad=True)
+    primal = x * 1.0
+    with fw.dual_level():
+        dual = fw.make_dual(primal, tensor([1.0, 2.0, 3.0]))
+        view = dual[part]
+    view.mul_(3.0)
+    wanted = np.ones(3)
+    wanted[part] = 3.0
+    for y in (primal, dual):
+        assert_allclose(grad(y.sum(), x, retain_graph=True)[0], wanted)
+    dual.sin_()
+    at = x.detach().numpy() * 3.0
+    inside = np.zeros(3)
+    inside[part] = 1.0
+    assert_allclose(grad(view.sum(), x)[0], np.cos(at) * 3.0 * inside)
+
+
+def test_primal_and_former_dual_tensor_retain_gradients_of_their_own() -> None:
+    x = tensor([0.3, 0.6], requires_grad=True)
+    primal = x * 1.0
+    with fw.dual_level():
+        dual = fw.make_dual(primal, tensor([1.0, 2.0]))
+    primal.retain_grad()
+    dual.retain_grad()
+    primal.mul_(2.0)
+    (dual.sum() + 2.0 * primal.sum()).backward()
+    assert_allclose(dual.grad, [1.0, 1.0])
+    assert_allclose(primal.grad, [3.0, 3.0])
+    assert_allclose(x.grad, [6.0, 6.0])
+
+
+def test_views_of_a_dual_tensor_keep_their_graph_where_the_primal_is_detached() -> None:
+    x = tensor([0.3, 0.6], requires_grad=True)
+    primal = x * 2.0
+    with fw.dual_level():
+        dual = fw.make_dual(primal, tensor([1.0, 2.0]))
+        primal.detach_()
+        view = dual.view(2)
+    assert_allclose(grad(view.sum(), x)[0], [2.0, 2.0])

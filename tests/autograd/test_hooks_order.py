@@ -524,3 +524,18 @@ def test_hooks_die_with_their_tensor() -> None:
         assert ref() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("read", ["base", "view"])
+def test_a_view_that_is_written_to_retains_the_gradient_of_what_it_is_then(read: str) -> None:
+    x = leaf((0.3, 0.6))
+    base = x * 1.0
+    view = base.view(2)
+    view.retain_grad()
+    view.mul_(x.detach())
+    {"base": base, "view": view}[read].sum().backward()
+    assert_allclose(x.grad, [0.3, 0.6])
+    if read == "base":
+        assert view.grad is None  # it was not asked for since
+    else:
+        assert_allclose(view.grad, [1.0, 1.0])

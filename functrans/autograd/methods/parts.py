@@ -301,7 +301,8 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
         if tuple(s // x.itemsize for s in x.strides) != mine:  # not the memory, but numbers of it
             return x.reshape(-1)[index]
         first = np.unravel_index(index[(0,) * index.ndim], x.shape)
-        corner = x[tuple(slice(i, None) for i in first)]
+        later: Any = (*(slice(i, None) for i in first), ...)  # an array, also without axes
+        corner = x[later]
         return np.lib.stride_tricks.as_strided(corner, shape, tuple(s * x.itemsize for s in steps))
 
     return view("AsStrided", self, gathered, memory)

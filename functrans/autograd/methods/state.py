@@ -204,9 +204,13 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if trace.keeps_account:
         _set_primal(self, value)
         return
+    if self._view is not None and self._view.is_copied:  # else made anew of the base's memory
+        self._stored().forget_view(self)
+        self._view, self._storage = None, None
+    memory, how = value._memory(), value._view
     self._node = node
-    self._value = value._value
-    if isinstance(value._value, Tracer):
+    self._value = memory.copy("K") if how is not None and how.is_copied else memory
+    if isinstance(memory, Tracer):
         self._stored().bump("data", None)
 
 
@@ -227,7 +231,7 @@ def _set_primal(dual: Tensor, value: Tensor) -> None:
     for view in [reference() for reference in dual._stored().views]:
         if view is not None and view._view.base is dual:
             view._view._base = before
-    new = with_own_only(value._value, None)
+    new = with_own_only(value._memory(), None)
     primal = new._value if isinstance(new, PushingTracer) else new
     if isinstance(old, PushingTracer):
         own = old._value if isinstance(old._value, Tensor) else None
@@ -236,7 +240,7 @@ def _set_primal(dual: Tensor, value: Tensor) -> None:
         )
     else:
         dual._value = primal
-    dual._dual, dual._storage = None, None
+    dual._dual, dual._place, dual._storage = None, None, None
 
 
 def backward(
