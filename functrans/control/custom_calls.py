@@ -47,7 +47,7 @@ from functrans.control.native import jit_p, run
 from functrans.core.avals import Aval, Zero, is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, bind, tracing
 from functrans.core.jaxpr import Jaxpr
-from functrans.core.lowering import Structured
+from functrans.core.lowering import Expansion, Structured
 from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.source import here
 from functrans.core.state import batch_axis
@@ -626,8 +626,8 @@ linear_call_p = Primitive(
     linearize=_linear_call_linearize,
     transpose=_linear_call_transpose,
     batch=_linear_call_batch,
+    lower=Expansion(_linear_call_impl),
     memory="held",
-    reasons=(("lower", "it calls a Python function"),),
 )
 
 PRIMITIVES: tuple[Primitive, ...] = (custom_jvp_p, custom_vjp_p, linear_call_p)

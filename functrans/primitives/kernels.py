@@ -105,6 +105,13 @@ def _kernel_jvp(
     return tuple([Zero(ShapedArray(out.shape, out.dtype)) for out in outs])
 
 
+def _kernel_transpose(cts: object, operands: object, *, loop: Loop, **_: object) -> tuple[Any, ...]:
+    raise NonDifferentiableError(
+        f"kernel {loop} cannot be transposed{here()}: nothing is known of the function. A rule "
+        "that calls it serves one mode; give the function that has the rule jvp and vjp, both"
+    )
+
+
 def _kernel_batch(
     size: int, operands: Sequence[Any], dims: Sequence[Any], *, lanes: Lanes, **params: Any
 ) -> tuple[Any, Any]:
@@ -205,10 +212,10 @@ kernel_p = Primitive(
     impl=_kernel_impl,
     abstract_eval=_kernel_aval,
     jvp=_kernel_jvp,
+    transpose=_kernel_transpose,
     batch=_kernel_batch,
     lower=Routine(_kernel_lower),
     memory="own",
-    reasons=(("transpose", "nothing is known of the function"),),
 )
 
 PRIMITIVES: tuple[Primitive, ...] = (kernel_p,)

@@ -27,7 +27,12 @@ from functrans import pytrees as tree
 from functrans.control.callbacks import pure_callback, run_lanes
 from functrans.control.calls import to_front
 from functrans.control.custom_calls import guarded
-from functrans.control.custom_rules import custom_jvp, custom_vjp
+from functrans.control.custom_rules import (
+    _UserPullback,
+    _UserVjpCall,
+    custom_jvp,
+    custom_vjp,
+)
 from functrans.core.arguments import check_callable, name_of, named
 from functrans.core.avals import Aval, ShapedArray, Zero, is_differentiable_dtype
 from functrans.core.boundary import as_user
@@ -441,8 +446,8 @@ class External:
         return wrapped(*args)
 
     def _with_vjp(self, primal: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
-        """Reverse mode by a rule in functrans operations; forward mode by its transpose."""
-        wrapped = custom_vjp(primal)
+        """Reverse mode by a rule in functrans operations; forward mode by one, or its transpose."""
+        wrapped = custom_vjp(primal) if self.jvp is None else _WithPush(primal, self._pushed)
         vjp = self.vjp
         assert vjp is not None
 
@@ -465,6 +470,27 @@ class External:
 
         wrapped.defvjp(forward, backward)
         return wrapped
+
+    def _pushed(self, kept: Any, tangents: Sequence[Any]) -> list[Any]:
+        """Tangents of results by the rule for forward mode, where there are both.
+
+        Args:
+          kept: arguments and results.
+          tangents: per leaf of the arguments; ``None`` for zero.
+        """
+        own, outs = kept
+        leaves, treedef = tree.flatten(tuple(own))
+        given = [
+            t if t is not None else zeros(aval_of(x).strong()) if is_real else np.zeros(shape_of(x))
+            for t, x, is_real in zip(tangents, leaves, _are_real(leaves), strict=True)
+        ]
+        assert self.jvp is not None
+        dots = self.jvp(own, tree.unflatten(treedef, given))
+        wanted, out_treedef = tree.flatten(outs)
+        return [
+            zeros(aval_of(x).strong()) if dot is None else dot
+            for dot, x in zip(_leaves_and_none(out_treedef, dots), wanted, strict=True)
+        ]
 
     def _push(
         self,
@@ -591,6 +617,38 @@ class External:
             return differences.push(residuals[:n_args], dots)
 
         return _UserMap(self.label, n, push)
+
+
+class _PushedCall(_UserVjpCall):
+    """A call of a function that has rules for both modes."""
+
+    __slots__ = ("pusher",)
+    pusher: Callable[[Any, Sequence[Any]], list[Any]]
+
+    def forward(self, *given: Any) -> tuple[list[Any], list[Any], _UserPullback]:
+        """Results, residuals, and the backward function, which knows the rule forward, too."""
+        outs, residuals, pullback = super().forward(*given)
+        pullback.pusher = self.pusher
+        return outs, residuals, pullback
+
+
+class _WithPush(custom_vjp):
+    """A function with a rule for reverse mode and one for forward mode."""
+
+    def __init__(
+        self, fun: Callable[..., Any], pusher: Callable[[Any, Sequence[Any]], list[Any]]
+    ) -> None:
+        super().__init__(fun)
+        self._pusher = pusher
+
+    def _call(self, signature: Any, refused: tuple[str | None, ...]) -> _PushedCall:
+        call = _PushedCall(signature, refused, self._symbolic)
+        call.pusher = self._pusher
+        return call
+
+
+def _are_real(leaves: Sequence[Any]) -> list[bool]:
+    return [is_differentiable_dtype(dtype_of(x)) for x in leaves]
 
 
 def _as_complex(struct: ShapeDtypeStruct) -> ShapeDtypeStruct:
@@ -722,8 +780,9 @@ def external(
         arguments.
       fd_step: step relative to the size of the arguments; by default the cube root (``central``)
         or the square root (``forward``) of the precision.
-      rules: ``"traced"``: the rule is written in functrans operations. One is enough: the other
-        mode is its transpose, and it can be differentiated again. ``"arrays"``: the rules get real
+      rules: ``"traced"``: the rules are written in functrans operations. One is enough where it
+        can be transposed (it calls no kernel and no other external function): the other mode is
+        its transpose, and it can be differentiated again. ``"arrays"``: the rules get real
         ndarrays as ``fun`` does; each serves its own mode, and there is no second derivative.
       derive: ``"basis"`` derives the mode without a rule on arrays by applying the other rule to
         each basis vector. By default such a mode raises.
@@ -774,11 +833,6 @@ def external(
         raise ValueError(f"{label}: derive must be 'basis' or None, got {derive!r}")
     if method is not None and (jvp is not None or vjp is not None):
         raise TypeError(f"{label}: give rules or fd, not both")
-    if rules == "traced" and jvp is not None and vjp is not None:
-        raise TypeError(
-            f"{label}: give jvp or vjp; the other mode is the transpose of the one that is given. "
-            'Rules on plain arrays (rules="arrays") may be given for both modes'
-        )
     if derive is not None and rules != "arrays":
         raise ValueError(f'{label}: derive="basis" is for rules="arrays"')
     if fd_step is not None and not fd_step > 0:

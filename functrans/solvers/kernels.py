@@ -108,7 +108,8 @@ def kernel(
       jvp: rule ``(primals, tangents) -> tangents of the result``; both are tuples, an entry for
         each argument. A function of functrans operations, perhaps of other kernels.
       vjp: rule ``(primals, outs, cotangents) -> cotangents of the arguments`` (a tuple). One rule
-        is enough: the other mode is its transpose.
+        is enough where it can be transposed, which a kernel cannot: one of operations alone serves
+        both modes, and rules that call kernels serve their own.
 
     Returns:
       Function with the arguments of ``fun``. Under ``vmap`` the code is called once for each
@@ -155,10 +156,6 @@ def kernel(
     for name, rule in (("jvp", jvp), ("vjp", vjp)):
         if rule is not None:
             check_callable(f"{label}: {name}", rule)
-    if jvp is not None and vjp is not None:
-        raise TypeError(
-            f"{label}: give jvp or vjp; the other mode is the transpose of the one that is given"
-        )
     options = getattr(fun, "targetoptions", {})
     on_threads = bool(options.get("nogil")) and not options.get("parallel")
     settings = _Kernel(
