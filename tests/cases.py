@@ -4,7 +4,8 @@ An item of pytest costs more than a millisecond of collecting, scheduling and re
 often takes less. ``each`` stands where ``pytest.mark.parametrize`` would, and loops.
 
 The largest sweeps run a part of their cases by default, every ``n``-th, and all of them where the
-environment has ``FUNCTRANS_TEST_FULL=1``, as in ``.ci/run``.
+environment has ``FUNCTRANS_TEST_FULL=1``, as in ``.ci/run``; a few whose programs all have to be
+compiled run a half of them there, and all where it is 2.
 """
 
 import functools
@@ -28,8 +29,9 @@ T = TypeVar("T")
 
 _PARAMETERS = type(pytest.param())
 
-IS_FULL = os.environ.get("FUNCTRANS_TEST_FULL", "") not in ("", "0")
-"""Whether sweeps run all of their cases."""
+_LEVEL = os.environ.get("FUNCTRANS_TEST_FULL", "") or "0"
+IS_FULL = _LEVEL != "0"
+"""Whether sweeps run all of their cases, but for a part of the longest ones at level 1."""
 
 
 def share(values: Sequence[T], n: int, first: int = 0, full: int = 1) -> list[T]:
@@ -41,7 +43,7 @@ def share(values: Sequence[T], n: int, first: int = 0, full: int = 1) -> list[T]
       first: another one begins elsewhere.
       full: how many there are for each in the full run, of products of three and more tables.
     """
-    n = full if IS_FULL else n
+    n = (1 if _LEVEL == "2" else full) if IS_FULL else n
     return list(values[first % min(n, len(values)) :: n]) if values else []
 
 
@@ -84,6 +86,7 @@ def each(
     ids: Callable[[Any], str] | Sequence[str] | None = None,
     by: str | None = None,
     one_of: int = 1,
+    full: int = 1,
 ) -> Callable[[Test], Test]:
     """Run a test for all values in one item of pytest, or in a few.
 
@@ -96,6 +99,8 @@ def each(
       ids: tells the part of a case's name that stands for a value; or all names.
       by: a parameter, for each value of which there is an item.
       one_of: how many cases of an item there are for each that is run by default.
+      full: how many there are for each in the full run, of what takes longest;
+        ``FUNCTRANS_TEST_FULL=2`` runs them all.
     """
     wanted = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
     cases = [
@@ -106,13 +111,13 @@ def each(
     def decorate(test: Test) -> Test:
         inner = getattr(test, "looped", None)
         if inner is None:
-            return _looped(test, test, cases, by, one_of)
-        below, its_cases, its_by, its_one_of = inner
+            return _looped(test, test, cases, by, one_of, full)
+        below, its_cases, its_by, its_one_of, its_full = inner
         both = [
             Case(f"{one.name}-{other.name}", {**one.arguments, **other.arguments})
             for one, other in itertools.product(its_cases, cases)
         ]
-        return _looped(test, below, both, by or its_by, one_of * its_one_of)
+        return _looped(test, below, both, by or its_by, one_of * its_one_of, full * its_full)
 
     return decorate
 
@@ -138,7 +143,9 @@ def _text(name: str, value: Any, k: int) -> str:
     return str(getattr(value, "__name__", f"{name}{k}"))
 
 
-def _looped(outer: Test, test: Test, cases: list[Case], by: str | None, one_of: int) -> Test:
+def _looped(
+    outer: Test, test: Test, cases: list[Case], by: str | None, one_of: int, full: int
+) -> Test:
     """``test`` as a loop over cases, with the marks of ``outer``."""
     own = {name for case in cases for name in case.arguments}
     parameters = inspect.signature(test).parameters
@@ -146,7 +153,7 @@ def _looped(outer: Test, test: Test, cases: list[Case], by: str | None, one_of: 
         raise TypeError(f"{test.__name__} has no parameters {own - set(parameters)}")
     others = [name for name in parameters if name not in (*own, "rng", "request")]
     groups = {"": cases} if by is None else _groups(cases, by)
-    groups = {name: share(own, one_of, k) for k, (name, own) in enumerate(groups.items())}
+    groups = {name: share(own, one_of, k, full) for k, (name, own) in enumerate(groups.items())}
 
     @functools.wraps(outer)
     def run(request: pytest.FixtureRequest, group: str = "", **rest: Any) -> None:
@@ -162,7 +169,7 @@ def _looped(outer: Test, test: Test, cases: list[Case], by: str | None, one_of: 
         _run_all([case for case in groups[group] if text in case.name], call)
 
     taken = ["request", *(["group"] if by is not None else []), *others]
-    run.looped = test, cases, by, one_of  # type: ignore[attr-defined]  # read by another ``each``
+    run.looped = test, cases, by, one_of, full  # type: ignore[attr-defined]  # read by another ``each``
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # read by pytest
         [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in taken]
     )

@@ -128,6 +128,7 @@ def test_a_share_of_a_sweep(is_full: bool, monkeypatch: pytest.MonkeyPatch) -> N
         ]
         assert [cases.share([1, 2], 9, k) for k in range(3)] == [[1], [2], [1]]
         assert cases.share([], 3) == []
+    assert cases.share([1, 2, 3, 4], 4, 0, 2) == ([1, 3] if is_full else [1])
 
 
 def test_wrong_parameters_are_refused() -> None:

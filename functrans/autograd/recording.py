@@ -310,7 +310,10 @@ class ImperativeTrace(Trace):
         if primitive.holds_programs:  # whose results may be numbers, as Python computes them
             outs = [np.asarray(x) if type(x) in PYTHON_SCALARS else x for x in outs]
         if self.is_plain and primitive.elementwise is None and primitive is not cast_p:
-            outs = [in_rows(out, values, primitive.name) for out in outs]
+            for out in outs:
+                if type(out) is np.ndarray and not out.flags.c_contiguous:  # hot: rarely so
+                    outs = [in_rows(out, values, primitive.name) for out in outs]
+                    break
         results = tuple(
             [
                 self.tensor(out, node) if node is not None else self._result(out, operands)

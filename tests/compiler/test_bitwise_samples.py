@@ -35,7 +35,8 @@ def test_sample(row: Row, label: str) -> None:
         )
     ),
     by="row",
-    one_of=3,
+    one_of=4,
+    full=2,
 )
 def test_derivatives_of_sample(row: Row, label: str) -> None:
     sample = row.sample(label)
@@ -172,7 +173,7 @@ def _each(dtypes: str) -> list[Any]:
     ]
 
 
-@each(("shape", "dtype"), _each("f8 f4 c16 i8 b1 f2"), by="dtype", one_of=2)
+@each(("shape", "dtype"), _each("f8 f4 c16 i8 b1 f2"), by="dtype", one_of=4, full=2)
 def test_reductions_of_extents(shape: tuple[int, ...], dtype: str) -> None:
     """All reductions over all sets of axes, alone in a program and of a computed operand."""
     x = _values(np.random.default_rng(len(shape)), shape, dtype)
