@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import functrans as ft
 import functrans.compat.torch as torch
-from functrans.autograd import grad, gradcheck, tensor
+from functrans.autograd import func, grad, gradcheck, tensor
 
 MADE: dict[str, Callable[[Any], Any]] = {
     "detach": lambda x: x.detach(),
@@ -165,3 +165,28 @@ def test_data_of_a_conjugate_are_set_and_no_longer_those_of_the_base() -> None:
     plain.data = base.detach().conj()
     plain.mul_(2.0)
     assert_allclose(base.detach().numpy(), [2.0 + 2.0j, 4.0 + 4.0j])
+
+
+def test_data_of_an_argument_that_is_not_differentiated_stay_in_the_graphs_around() -> None:
+    """They are outside of the innermost transform's graph, in which the argument has no part."""
+    x, y = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0], requires_grad=True)
+
+    def product(u: Any, v: Any) -> Any:
+        return (u * v.data * v).sum()
+
+    func.grad(product)(x, y).sum().backward()
+    np.testing.assert_array_equal(y.grad, [6.0, 8.0])
+    both = func.grad(lambda v: func.grad(product)(x, v).sum())(y.detach())
+    np.testing.assert_array_equal(both, [6.0, 8.0])
+
+    def written(u: Any, v: Any) -> Any:
+        v.data.mul_(2)
+        return (u * v).sum()
+
+    z = y * 1
+    pushed = func.grad(written)(x, z)
+    np.testing.assert_array_equal(pushed.detach(), [6.0, 8.0])
+    (slope,) = torch.autograd.grad(pushed.sum(), [y])
+    np.testing.assert_array_equal(slope, [2.0, 2.0])
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        func.grad(written)(x, y)

@@ -165,7 +165,13 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
 
 
 def _get_data(self: Tensor) -> Tensor:
-    """A tensor on the same memory, outside of the graph; its writes are not noticed."""
+    """A tensor on the same memory, outside of the graph; its writes are not noticed.
+
+    Of an argument in which the innermost transform does not differentiate, that is the argument:
+    of the graph of that transform it is no part, and it stays in those around it.
+    """
+    if modes.level and any(x is self for x in modes.derivative[1]):
+        return self[...]
     return detached(self, with_own_only)
 
 
