@@ -32,6 +32,8 @@ _PARAMETERS = type(pytest.param())
 _LEVEL = os.environ.get("FUNCTRANS_TEST_FULL", "") or "0"
 IS_FULL = _LEVEL != "0"
 """Whether sweeps run all of their cases, but for a part of the longest ones at level 1."""
+IS_WHOLE = _LEVEL == "2"
+"""Whether these do, too."""
 
 
 def share(values: Sequence[T], n: int, first: int = 0, full: int = 1) -> list[T]:
@@ -43,7 +45,7 @@ def share(values: Sequence[T], n: int, first: int = 0, full: int = 1) -> list[T]
       first: another one begins elsewhere.
       full: how many there are for each in the full run, of products of three and more tables.
     """
-    n = (1 if _LEVEL == "2" else full) if IS_FULL else n
+    n = (1 if IS_WHOLE else full) if IS_FULL else n
     return list(values[first % min(n, len(values)) :: n]) if values else []
 
 

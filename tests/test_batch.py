@@ -66,7 +66,7 @@ def test_batch_is_the_loop(row: Row, label: str) -> None:
         assert [out.dtype for out in outs] == [out.dtype for out in expected], axes
 
 
-@each(("row", "label"), BATCHED, by="row")
+@each(("row", "label"), BATCHED, by="row", one_of=3, full=2)
 def test_batch_of_none_is_empty(row: Row, label: str) -> None:
     sample = row.sample(label)
     fun = row.bound(sample)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from cases import IS_FULL
+from cases import IS_FULL, IS_WHOLE
 from functions import CASES, STAGEABLE, VALUE_DEPENDENT, Case, line_derivatives
 
 Fun = Callable[[Any], Any]
@@ -76,7 +76,7 @@ LETTERS = {**DERIVATIVES, **STRUCTURAL}
 SHORT = [word for n in (1, 2) for word in product(LETTERS, repeat=n)]
 LONG = list(product(LETTERS, repeat=3))
 # Long words are dealt out: every word goes to this many functions, every function gets its share.
-TAKERS = 3 if IS_FULL else 1
+TAKERS = 3 if IS_WHOLE else 2 if IS_FULL else 1
 
 
 def _takes(case: Case, word: tuple[str, ...]) -> bool:
