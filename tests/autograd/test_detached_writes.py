@@ -190,3 +190,16 @@ def test_data_of_an_argument_that_is_not_differentiated_stay_in_the_graphs_aroun
     np.testing.assert_array_equal(slope, [2.0, 2.0])
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         func.grad(written)(x, y)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize(
+    "change", [lambda x: x.squeeze_(), lambda x: x.t_(), lambda x: x.swapaxes_(0, 0)]
+)
+def test_a_change_of_shape_that_changes_nothing_keeps_a_leaf(mode: Any, change: Any) -> None:
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    with mode():
+        change(x)
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    np.testing.assert_array_equal(slope, [3.0, 3.0])

@@ -382,10 +382,12 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
                     "a leaf Variable that requires grad is being used in an in-place operation."
                 )
             made = function(self if self._view is not None else self.detach(), *args, **kwargs)
+            self._stored().version += 1
+            if made.shape == self.shape and made.stride() == self.stride():
+                return self  # as it was, and so is its place in the graph
             self._value, self._node, node.is_turned = made._value, leaf_like(node, made), True
             if self._view is not None:
                 self._view = made._view
-            self._stored().version += 1
             return self
         before = in_place_of(self) if self._view is None and self._stored().is_viewed else self
         is_kept = not modes.grad and node is not None  # elements keep their derivatives
