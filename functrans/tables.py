@@ -31,7 +31,7 @@ from functrans.jitted import guards
 from functrans.passes import remat
 from functrans.primitives import table as first_order
 from functrans.primitives.slicing import BasicIndex
-from functrans.solvers import external, linear_solve
+from functrans.solvers import external_maps, linear_solve
 
 HIGHER_ORDER = (
     *native.PRIMITIVES,
@@ -45,7 +45,7 @@ HIGHER_ORDER = (
     *remat.PRIMITIVES,
     *checkpoint.PRIMITIVES,
     *callbacks.PRIMITIVES,
-    *external.PRIMITIVES,
+    *external_maps.PRIMITIVES,
     *collectives.PRIMITIVES,
     *guards.PRIMITIVES,
 )

@@ -146,7 +146,7 @@ inspect jacobian products vectorize
 residuals
 """,
     "solvers": """
-custom_root linear_solve
+custom_root external_maps linear_solve
 external krylov
 implicit kernels
 """,

@@ -10,7 +10,6 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import struct
 import weakref
@@ -46,7 +45,7 @@ from functrans.core.values import Array
 from functrans.emitter.builder import Module
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.machine import engine
-from functrans.machine.cache import cache_key, object_cache
+from functrans.machine.cache import cache_key, object_cache, packed, unpacked
 
 _VECTOR = re.compile(r"<\d+ x ")
 _PLAIN_SLOTS = 2
@@ -334,9 +333,6 @@ def _lines_in_rounds(text: str) -> int:
 _ROUNDS = re.compile(r"^(?:scan|while)_([hd])\d+:", re.MULTILINE)
 
 
-_HEAD = struct.Struct("<I")
-
-
 @dataclass(frozen=True, slots=True)
 class _Recipe:
     """What is kept on disk of a native part, beside the program that it shares with others.
@@ -355,16 +351,13 @@ class _Recipe:
 
     def packed(self) -> bytes:
         """The recipe as bytes."""
-        head = json.dumps([self.program, self.symbols, self.parameters]).encode()
-        return _HEAD.pack(len(head)) + head + self.wrapper
+        return packed([self.program, self.symbols, self.parameters], self.wrapper)
 
     @staticmethod
     def unpacked(data: bytes) -> _Recipe:
         """The recipe from :meth:`packed`."""
-        (length,) = _HEAD.unpack_from(data)
-        start = _HEAD.size + length
-        program, symbols, parameters = json.loads(data[_HEAD.size : start])
-        return _Recipe(program, symbols, tuple(parameters), data[start:])
+        (program, symbols, parameters), wrapper = unpacked(data)
+        return _Recipe(program, symbols, tuple(parameters), wrapper)
 
 
 _programs: weakref.WeakValueDictionary[str, engine.Loaded] = weakref.WeakValueDictionary()

@@ -23,8 +23,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-import json
 import os
 import pickle
 import re
@@ -40,9 +38,8 @@ import numpy as np
 from functrans.core.values import Array
 from functrans.errors import CompilationError
 from functrans.machine import engine
-from functrans.machine.cache import cache_key, object_cache
+from functrans.machine.cache import cache_key, digest_of, object_cache, packed, unpacked
 
-_HEAD = struct.Struct("<I")
 _ENVIRONMENT = re.compile(r"= load .* @_ZN08NumbaEnv")
 """Code that reads numba's environment, which holds Python objects."""
 _PASSED_OVER = ("NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS")
@@ -258,10 +255,10 @@ def compiled_loop(
             name = f"{os.getpid()}_{len(_loops)}"
             loop, _ = _make(name, label, function(), arguments)
             return _loops.setdefault(name, loop)
-        found = kept_loop(label, arguments, identity)
+        key = _key_of(arguments, identity)
+        found = _kept(label, arguments, key)
         if found is not None:
             return found
-        key = _key_of(arguments, identity)
         loop, data = _make(_name_of(key), label, function(), arguments)
         if data is not None:
             object_cache().put(key, data)
@@ -271,15 +268,19 @@ def compiled_loop(
 def kept_loop(label: str, arguments: tuple[Argument, ...], identity: str) -> Loop | None:
     """What ``compiled_loop`` gives if nothing has to be compiled, else ``None``."""
     with _lock:
-        key = _key_of(arguments, identity)
-        name = _name_of(key)
-        if name not in _loops:
-            data = object_cache().get(key)
-            loop = None if data is None else _loaded(name, label, arguments, data)
-            if loop is None:
-                return None
-            _loops[name] = loop
-        return _loops[name]
+        return _kept(label, arguments, _key_of(arguments, identity))
+
+
+def _kept(label: str, arguments: tuple[Argument, ...], key: str) -> Loop | None:
+    """A loop of this process or from disk, by its key."""
+    name = _name_of(key)
+    if name not in _loops:
+        data = object_cache().get(key)
+        loop = None if data is None else _loaded(name, label, arguments, data)
+        if loop is None:
+            return None
+        _loops[name] = loop
+    return _loops[name]
 
 
 def _key_of(arguments: Sequence[Argument], identity: str) -> str:
@@ -288,7 +289,7 @@ def _key_of(arguments: Sequence[Argument], identity: str) -> str:
 
 
 def _name_of(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()
+    return digest_of(key).hex()
 
 
 def loop_address(name: str) -> int:
@@ -331,8 +332,7 @@ def _make(
     )
     if is_portable:
         _, _, (code, *_) = library.serialize_using_object_code()
-        head = json.dumps(symbol).encode()
-        data = _HEAD.pack(len(head)) + head + code
+        data = packed(symbol, code)
     address = library.get_pointer_to_function(symbol)
     return Loop(name, label, arguments, address, result, is_portable), data
 
@@ -356,9 +356,7 @@ def _check_convention(result: Any, arguments: Sequence[Argument]) -> None:
 def _loaded(name: str, label: str, arguments: tuple[Argument, ...], data: bytes) -> Loop | None:
     """A loop from what was kept; ``None`` if it does not load here."""
     try:
-        (length,) = _HEAD.unpack_from(data)
-        symbol = json.loads(data[_HEAD.size : _HEAD.size + length])
-        code = data[_HEAD.size + length :]
+        symbol, code = unpacked(data)
         loaded = engine.load_object(code, _symbols_of_numba(engine.object_symbols(code)[1]))
     except (CompilationError, ValueError, struct.error):
         return None

@@ -26,6 +26,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import json
 import math
 import os
 import stat
@@ -118,7 +119,7 @@ class ObjectCache:
         size_bytes = _HEADER.size + len(data)
         if path is None or size_bytes > self.limit_bytes:
             return
-        header = _HEADER.pack(_MAGIC, _FORMAT, _digest_of(key), len(data), _checksum(key, data))
+        header = _HEADER.pack(_MAGIC, _FORMAT, digest_of(key), len(data), _checksum(key, data))
         try:
             _write_whole(path, header + data)
         except OSError:  # read-only, full, gone
@@ -145,7 +146,7 @@ class ObjectCache:
     def _path(self, key: str) -> Path | None:
         if self.directory is None:
             return None
-        return self.directory / (_digest_of(key).hex() + _SUFFIX)
+        return self.directory / (digest_of(key).hex() + _SUFFIX)
 
     def _read(self, key: str) -> bytes | None:
         path = self._path(key)
@@ -233,13 +234,14 @@ class ObjectCache:
         return total
 
 
-def _digest_of(key: str) -> bytes:
+def digest_of(key: str) -> bytes:
+    """What an entry is named after."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def _checksum(key: str, data: bytes) -> bytes:
     """Over the key and the length as well, so that every byte of an entry is covered."""
-    checksum = hashlib.sha256(_digest_of(key))
+    checksum = hashlib.sha256(digest_of(key))
     checksum.update(struct.pack("<Q", len(data)))
     checksum.update(data)
     return checksum.digest()
@@ -254,7 +256,7 @@ def _checked(key: str, content: bytes) -> bytes | None:
     whole = (
         magic == _MAGIC
         and version == _FORMAT
-        and digest == _digest_of(key)
+        and digest == digest_of(key)
         and length == len(data)
         and checksum == _checksum(key, data)
     )
@@ -435,6 +437,26 @@ def object_cache() -> ObjectCache:
         if key not in _caches:
             _caches[key] = ObjectCache(directory)
         return _caches[key]
+
+
+_HEAD = struct.Struct("<I")
+
+
+def packed(head: object, code: bytes) -> bytes:
+    """What is kept of code that needs a description: that as JSON, and the code."""
+    text = json.dumps(head).encode()
+    return _HEAD.pack(len(text)) + text + code
+
+
+def unpacked(data: bytes) -> tuple[Any, bytes]:
+    """Description and code from ``packed``.
+
+    Raises:
+      ValueError, struct.error: it is no such thing.
+    """
+    (length,) = _HEAD.unpack_from(data)
+    start = _HEAD.size + length
+    return json.loads(data[_HEAD.size : start]), data[start:]
 
 
 # keys ------------------------------------------------------------------------------------------

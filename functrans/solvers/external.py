@@ -1,8 +1,8 @@
 """Any Python or compiled function as one differentiable operation: ``external``.
 
-Here: ``external``, and the linear operation that its rules on plain arrays become. Not here: how a
-Python function is called from a program (``control.callbacks``), custom rules of functions that
-can be traced (``control.custom_rules``).
+Here: ``external``. Not here: the linear operation that its rules on plain arrays become
+(``solvers.external_maps``), how a Python function is called from a program
+(``control.callbacks``), custom rules of functions that can be traced (``control.custom_rules``).
 
 The function gets real arrays under every transform. What its derivative is, the caller says: by a
 rule that is itself a functrans function (``rules="traced"``: the other mode is its transpose, and
@@ -18,14 +18,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from functrans import pytrees as tree
-from functrans.control.callbacks import pure_callback, run_lanes
-from functrans.control.calls import to_front
+from functrans.control.callbacks import pure_callback
 from functrans.control.custom_calls import guarded
 from functrans.control.custom_rules import (
     _UserPullback,
@@ -34,20 +33,24 @@ from functrans.control.custom_rules import (
     custom_vjp,
 )
 from functrans.core.arguments import check_callable, name_of, named
-from functrans.core.avals import Aval, ShapedArray, Zero, is_differentiable_dtype
+from functrans.core.avals import is_differentiable_dtype
 from functrans.core.boundary import as_user
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
-from functrans.core.primitive import Primitive, is_linear
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.transformed import transform
 from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, ShapeError, TreeMismatchError
 from functrans.passes.cotangents import zeros
-
-_FD_METHODS = ("central", "forward", "complex")
-_FD_POWER = {"central": 1 / 3, "forward": 1 / 2}
-_COMPLEX_STEP = 1e-30
+from functrans.solvers.external_maps import (
+    FD_METHODS,
+    BasisMap,
+    Differences,
+    Map,
+    NoMap,
+    UserMap,
+    external_linear_p,
+)
 
 # results ----------------------------------------------------------------------------------------
 
@@ -115,276 +118,6 @@ def _checked_leaves(
             )
         arrays.append(np.array(value, struct.dtype))
     return arrays
-
-
-# the linear operation of rules on plain arrays --------------------------------------------------
-
-
-class _Map:
-    """A linear map that plain Python computes: ``(residuals, dots) -> results`` (abstract).
-
-    Attributes:
-      label: of the function whose derivative it is.
-      n: number of residuals.
-    """
-
-    __slots__ = ("label", "n")
-
-    def __init__(self, label: str, n: int) -> None:
-        self.label = label
-        self.n = n
-
-    def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Apply it to ``(*residuals, *dots)``."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        """The name of the function."""
-        return self.label
-
-
-class _UserMap(_Map):
-    """A rule given by the caller."""
-
-    __slots__ = ("call",)
-
-    def __init__(
-        self, label: str, n: int, call: Callable[[list[Any], list[Any]], list[Any]]
-    ) -> None:
-        super().__init__(label, n)
-        self.call = call
-
-    def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Call the rule on arrays that it cannot write to."""
-        arrays = [guarded(np.asarray(operand)) for operand in operands]
-        return self.call(arrays[: self.n], arrays[self.n :])
-
-
-class _BasisMap(_Map):
-    """The transpose of a map, by applying that to every basis vector."""
-
-    __slots__ = ("avals", "inner", "inner_avals")
-
-    def __init__(
-        self, inner: _Map, inner_avals: tuple[ShapedArray, ...], avals: tuple[ShapedArray, ...]
-    ) -> None:
-        super().__init__(inner.label, inner.n)
-        self.inner = inner
-        self.inner_avals = inner_avals
-        """Types of what the inner map takes: what this one gives."""
-        self.avals = avals
-
-    def run(self, operands: Sequence[Any]) -> list[Any]:
-        """One product for each element of a result."""
-        residuals, cts = list(operands[: self.n]), operands[self.n :]
-        results = [np.zeros(aval.shape, aval.dtype) for aval in self.inner_avals]
-        for k, result in enumerate(results):
-            for index in np.ndindex(result.shape):
-                basis = [np.zeros(aval.shape, aval.dtype) for aval in self.inner_avals]
-                basis[k][index] = 1
-                column = self.inner.run([*residuals, *basis])
-                result[index] = sum(
-                    np.sum(np.asarray(c) * ct) for c, ct in zip(column, cts, strict=True)
-                )
-        return results
-
-
-class _NoMap(_Map):
-    """A mode that was not given and is not derived."""
-
-    __slots__ = ("missing",)
-
-    def __init__(self, label: str, n: int, missing: str) -> None:
-        super().__init__(label, n)
-        self.missing = missing
-
-    def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Refuse."""
-        raise NonDifferentiableError(self.missing)
-
-
-class _LanesMap(_Map):
-    """A map applied to each element of a batch, whose axis is in front."""
-
-    __slots__ = ("avals", "flags", "inner", "size")
-
-    def __init__(
-        self, inner: _Map, size: int, flags: tuple[bool, ...], avals: tuple[Any, ...]
-    ) -> None:
-        super().__init__(inner.label, inner.n)
-        self.inner = inner
-        self.size = size
-        self.flags = flags
-        self.avals = avals
-
-    def run(self, operands: Sequence[Any]) -> list[Any]:
-        """Apply it once for each element, in order."""
-        return run_lanes(self, operands)
-
-
-def _linear_impl(*operands: object, forward: _Map, **_: object) -> tuple[Any, ...]:
-    return tuple(forward.run(operands))
-
-
-def _linear_aval(*avals: Aval, out_avals: tuple[Aval, ...], **_: _UserMap) -> tuple[Aval, ...]:
-    return out_avals
-
-
-def _linear_jvp(
-    primals: Sequence[Any], tangents: Sequence[Any], outs: object, *, forward: _Map, **params: Any
-) -> tuple[Any, ...]:
-    n = forward.n
-    if any(type(t) is not Zero for t in tangents[:n]):
-        raise NonDifferentiableError(
-            f"{forward.label} has no second derivative{here()}: its rules get plain arrays, so "
-            'nothing is known of theirs. Give a rule written in functrans operations (rules="'
-            'traced"), or a rule that calls another ft.external with rules of its own'
-        )
-    dots = [
-        zeros(aval_of(x).strong()) if type(t) is Zero else t
-        for t, x in zip(tangents[n:], primals[n:], strict=True)
-    ]
-    return bind(external_linear_p, *primals[:n], *dots, forward=forward, **params)
-
-
-def _linear_transpose(
-    cts: Sequence[Any],
-    operands: Sequence[Any],
-    *,
-    forward: _Map,
-    backward: _Map,
-    out_avals: tuple[Any, ...],
-) -> tuple[Any, ...]:
-    n = forward.n
-    if any(map(is_linear, operands[:n])):
-        raise NonDifferentiableError(f"{forward.label} cannot be transposed in its primals")
-    if isinstance(backward, _NoMap):
-        raise NonDifferentiableError(backward.missing + here())
-    given = [
-        zeros(aval) if type(ct) is Zero else ct for ct, aval in zip(cts, out_avals, strict=True)
-    ]
-    pulled = bind(
-        external_linear_p,
-        *operands[:n],
-        *given,
-        forward=backward,
-        backward=forward,
-        out_avals=tuple(_operand_aval(x) for x in operands[n:]),
-    )
-    return (
-        *(None for _ in range(n)),
-        *(ct if is_linear(x) else None for ct, x in zip(pulled, operands[n:], strict=True)),
-    )
-
-
-def _operand_aval(operand: Any) -> Any:
-    """The aval of a value or of a linear operand."""
-    return operand.aval.strong() if is_linear(operand) else aval_of(operand).strong()
-
-
-def _linear_batch(
-    size: int,
-    operands: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    forward: _Map,
-    backward: _Map,
-    out_avals: tuple[Any, ...],
-) -> tuple[Any, ...]:
-    n = forward.n
-    front = to_front(size, operands, dims)
-    flags = [dim is not None for dim in dims]
-    inner: tuple[Any, ...] = tuple(
-        aval if not flag else replace(aval, shape=aval.shape[1:])
-        for aval, flag in zip([_operand_aval(x) for x in front], flags, strict=True)
-    )
-    for i in range(n, len(front)):  # all tangents have the axis, so that the transpose has it too
-        if not flags[i]:
-            front[i] = front[i] + zeros(replace(inner[i], shape=(size, *inner[i].shape)))
-            flags[i] = True
-    lead = tuple(flags[:n])
-    wide = tuple(replace(aval, shape=(size, *aval.shape)) for aval in out_avals)
-    outs = bind(
-        external_linear_p,
-        *front,
-        forward=_LanesMap(forward, size, tuple(flags), out_avals),
-        backward=backward if isinstance(backward, _NoMap) else _LanesMap(
-            backward, size, (*lead, *(True,) * len(out_avals)), inner[n:]
-        ),
-        out_avals=wide,
-    )  # fmt: skip
-    return outs, (0,) * len(outs)
-
-
-external_linear_p: Primitive = Primitive(
-    "external_linear",
-    impl=_linear_impl,
-    abstract_eval=_linear_aval,
-    jvp=_linear_jvp,
-    transpose=_linear_transpose,
-    batch=_linear_batch,
-    reasons=(("lower", "it calls a Python function"),),
-)
-
-
-# finite differences -----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Differences:
-    """Directional derivatives of a function of flat arrays by finite differences.
-
-    Attributes:
-      fun: ``arrays -> arrays``.
-      method: ``central``, ``forward`` or ``complex``.
-      step: relative step, or ``None`` for the one that balances truncation and rounding.
-      is_real: per argument, whether it is differentiated.
-    """
-
-    fun: Callable[[list[Any]], list[Any]]
-    method: str
-    step: float | None
-    is_real: tuple[bool, ...]
-
-    def push(self, primals: list[Any], dots: list[Any]) -> list[Any]:
-        """The derivative at a point in a direction."""
-        spread = iter(dots)
-        directions = [next(spread) if real else None for real in self.is_real]
-        size = max((float(np.max(np.abs(t), initial=0.0)) for t in dots), default=0.0)
-        if size == 0.0 or not np.isfinite(size):
-            return [
-                np.full_like(out, 0.0 if size == 0.0 else np.nan) for out in self.fun(list(primals))
-            ]
-        if self.method == "complex":
-            step = _COMPLEX_STEP / size
-            moved = self.fun(_moved(primals, directions, 1j * step))
-            return [np.imag(out) / step for out in moved]
-        eps = max(float(np.finfo(t.dtype).eps) for t in directions if t is not None)
-        moving = [
-            float(np.max(np.abs(x[t != 0]), initial=1.0))
-            for x, t in zip(primals, directions, strict=True)
-            if t is not None
-        ]
-        relative = eps ** _FD_POWER[self.method] if self.step is None else self.step
-        step = relative * max(moving) / size
-        ahead = self.fun(_moved(primals, directions, step))
-        if self.method == "forward":
-            behind, width = self.fun(list(primals)), step
-        else:
-            behind, width = self.fun(_moved(primals, directions, -step)), 2 * step
-        return [
-            ((a - b) / width).astype(a.dtype, copy=False)
-            for a, b in zip(ahead, behind, strict=True)
-        ]
-
-
-def _moved(primals: Sequence[Any], directions: Sequence[Any], step: complex) -> list[Any]:
-    """A point on the line; integers stay."""
-    return [
-        x if t is None else np.asarray(x + x.dtype.type(step) * t)
-        if not isinstance(step, complex) else np.asarray(x + step * t)
-        for x, t in zip(primals, directions, strict=True)
-    ]  # fmt: skip
 
 
 # the function -----------------------------------------------------------------------------------
@@ -533,11 +266,11 @@ class External:
         n = len(leaves) + len(out_leaves)
         shapes = _Shapes(treedef, out_treedef, in_avals, out_avals, is_real, out_real)
         if self.fd is not None:
-            forward: _Map = self._differences(shapes, like, kwargs, n)
-            backward: _Map = _BasisMap(forward, real_in, real_out)
+            forward: Map = self._differences(shapes, like, kwargs, n)
+            backward: Map = BasisMap(forward, real_in, real_out)
         else:
             forward, backward = self._maps(shapes, n, real_in, real_out)
-        if isinstance(forward, _NoMap) and not any(isinstance(t, Tracer) for t in given):
+        if isinstance(forward, NoMap) and not any(isinstance(t, Tracer) for t in given):
             raise NonDifferentiableError(forward.missing + here())
         pushed = iter(
             bind(
@@ -560,29 +293,29 @@ class External:
 
     def _maps(
         self, shapes: _Shapes, n: int, real_in: tuple[Any, ...], real_out: tuple[Any, ...]
-    ) -> tuple[_Map, _Map]:
+    ) -> tuple[Map, Map]:
         """Both directions, as far as they are given or may be derived."""
         label = self.label
-        forward: _Map | None = None
-        backward: _Map | None = None
+        forward: Map | None = None
+        backward: Map | None = None
         if self.jvp is not None:
-            forward = _UserMap(label, n, functools.partial(shapes.push, label, self.jvp))
+            forward = UserMap(label, n, functools.partial(shapes.push, label, self.jvp))
         if self.vjp is not None:
-            backward = _UserMap(label, n, functools.partial(shapes.pull, label, self.vjp))
+            backward = UserMap(label, n, functools.partial(shapes.pull, label, self.vjp))
         if forward is None:
             assert backward is not None
             forward = (
-                _BasisMap(backward, real_out, real_in) if self.derive else
-                _NoMap(label, n, _missing(label, "jvp", "vjp", "forward"))
+                BasisMap(backward, real_out, real_in) if self.derive else
+                NoMap(label, n, _missing(label, "jvp", "vjp", "forward"))
             )  # fmt: skip
         if backward is None:
             backward = (
-                _BasisMap(forward, real_in, real_out) if self.derive else
-                _NoMap(label, n, _missing(label, "vjp", "jvp", "reverse"))
+                BasisMap(forward, real_in, real_out) if self.derive else
+                NoMap(label, n, _missing(label, "vjp", "jvp", "reverse"))
             )  # fmt: skip
         return forward, backward
 
-    def _differences(self, shapes: _Shapes, like: object, kwargs: dict[str, Any], n: int) -> _Map:
+    def _differences(self, shapes: _Shapes, like: object, kwargs: dict[str, Any], n: int) -> Map:
         """Forward mode by finite differences."""
         method = self.fd
         assert method is not None
@@ -611,12 +344,12 @@ class External:
                 )
             return [x for x, real in zip(leaves, shapes.out_real, strict=True) if real]
 
-        differences = _Differences(flat, method, self.fd_step, shapes.is_real)
+        differences = Differences(flat, method, self.fd_step, shapes.is_real)
 
         def push(residuals: list[Any], dots: list[Any]) -> list[Any]:
             return differences.push(residuals[:n_args], dots)
 
-        return _UserMap(self.label, n, push)
+        return UserMap(self.label, n, push)
 
 
 class _PushedCall(_UserVjpCall):
@@ -752,6 +485,19 @@ def _pick(
     return picked
 
 
+def check_settings(label: str, out_like: object, jvp: object, vjp: object) -> None:
+    """Look at what says what a function returns, and at its rules.
+
+    Raises:
+      TypeError: the former is missing, or a rule is no function.
+    """
+    if out_like is ...:
+        raise TypeError(f"{label}: out_like is missing; it says what the function returns")
+    for name, rule in (("jvp", jvp), ("vjp", vjp)):
+        if rule is not None:
+            check_callable(f"{label}: {name}", rule)
+
+
 @transform
 def external(
     fun: Callable[..., Any] | None = None,
@@ -819,14 +565,10 @@ def external(
         )  # fmt: skip
     check_callable("external", fun)
     label = f"external {name_of(fun)}"
-    if out_like is ...:
-        raise TypeError(f"{label}: out_like is missing; it says what the function returns")
-    for name, rule in (("jvp", jvp), ("vjp", vjp)):
-        if rule is not None:
-            check_callable(f"{label}: {name}", rule)
+    check_settings(label, out_like, jvp, vjp)
     method = {True: "central", False: None}.get(fd, fd) if isinstance(fd, bool) else fd
-    if method is not None and method not in _FD_METHODS:
-        raise ValueError(f"{label}: fd must be one of {', '.join(_FD_METHODS)}, got {fd!r}")
+    if method is not None and method not in FD_METHODS:
+        raise ValueError(f"{label}: fd must be one of {', '.join(FD_METHODS)}, got {fd!r}")
     if rules not in ("traced", "arrays"):
         raise ValueError(f"{label}: rules must be 'traced' or 'arrays', got {rules!r}")
     if derive not in (None, "basis"):
@@ -847,6 +589,3 @@ def external(
         return settings.call(*args, **kwargs)
 
     return operation
-
-
-PRIMITIVES: tuple[Primitive, ...] = (external_linear_p,)

@@ -25,7 +25,7 @@ from functrans.kernels.entries import user_loop
 from functrans.kernels.loops import Argument, Loop
 from functrans.primitives.kernels import kernel_p
 from functrans.primitives.structural import cast_p
-from functrans.solvers.external import External, announced
+from functrans.solvers.external import External, announced, check_settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +151,7 @@ def kernel(
     check_callable("kernel", fun)
     own = getattr(fun, "py_func", fun)
     label = f"kernel {name_of(own)}"
-    if out_like is ...:
-        raise TypeError(f"{label}: out_like is missing; it says what the function returns")
-    for name, rule in (("jvp", jvp), ("vjp", vjp)):
-        if rule is not None:
-            check_callable(f"{label}: {name}", rule)
+    check_settings(label, out_like, jvp, vjp)
     options = getattr(fun, "targetoptions", {})
     on_threads = bool(options.get("nogil")) and not options.get("parallel")
     settings = _Kernel(

@@ -74,7 +74,7 @@ CASES = [
 def test_values_are_the_interpreters(name: str, dtype: str, shapes: str) -> None:
     p = LOOPS[name]
     given = operands(p, dtype, shapes)
-    if p.lower.supports is not None and not p.lower.supports(*map(ft.extend.aval_of, given)):  # type: ignore[union-attr]
+    if p.lower.supports is not None and not p.lower.supports(*map(ft.extend.aval_of, given)):  # type: ignore[union-attr]  # a routine
         pytest.fail("SciPy has no loop for it")
     with np.errstate(all="ignore"):
         (expected,) = bind(p, *given)

@@ -403,6 +403,18 @@ def test_bad_input_is_named() -> None:
 # what is kept -------------------------------------------------------------------------------------
 
 
+def outputs_of_two_runs(code: str, tmp_path: Path) -> list[str]:
+    """What a script prints in two processes, one after the other, with a cache of their own."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(code))
+    environment = {"FUNCTRANS_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    command = [sys.executable, str(script)]
+    return [
+        subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+        for _ in range(2)
+    ]
+
+
 def test_another_process_does_not_compile(tmp_path: Path) -> None:
     code = """
         import sys
@@ -428,16 +440,7 @@ def test_another_process_does_not_compile(tmp_path: Path) -> None:
         except ValueError as error:
             print(error)
     """
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(code))
-    environment = {"FUNCTRANS_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
-    runs = [
-        subprocess.run(
-            [sys.executable, str(script)], check=True, capture_output=True, text=True,
-            env=environment,
-        ).stdout.splitlines()
-        for _ in range(2)
-    ]  # fmt: skip
+    runs = [out.splitlines() for out in outputs_of_two_runs(code, tmp_path)]
     expected = "[0.0, 2.0, 6.0, 12.0] [0.0, 1.0, 3.0, 6.0]"
     assert runs[0] == [f"{expected} ['cumulated']", "negative"]
     assert runs[1] == [f"{expected} []", "negative"]
@@ -456,16 +459,7 @@ def test_code_on_disk_that_allocates_nothing_needs_no_numba(tmp_path: Path) -> N
         x = np.arange(3.0)
         print(f(x).tolist(), ft.jit(f)(x).tolist(), "numba" in sys.modules)
     """
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(code))
-    environment = {"FUNCTRANS_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
-    runs = [
-        subprocess.run(
-            [sys.executable, str(script)], check=True, capture_output=True, text=True,
-            env=environment,
-        ).stdout.split("] ")
-        for _ in range(2)
-    ]  # fmt: skip
+    runs = [out.split("] ") for out in outputs_of_two_runs(code, tmp_path)]
     expected = ["[0.0, 2.0, 4.0", "[0.0, 2.0, 4.0"]
     assert runs[0] == [*expected, "True\n"]
     assert runs[1] == [*expected, "False\n"]

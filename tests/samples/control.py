@@ -30,7 +30,7 @@ from functrans.core.jaxpr import Literal
 from functrans.core.primitive import Primitive
 from functrans.passes import remat
 from functrans.primitives import kernels, structural
-from functrans.solvers import external, linear_solve
+from functrans.solvers import external, external_maps, linear_solve
 from samples.row import Rng, Row, Sample, annulus, integers, uniform
 
 
@@ -422,7 +422,7 @@ def _external_samples(rng: Rng) -> Iterator[Sample]:
     for label, shape in (("vector", (3,)), ("0d", ()), ("empty", (0,))):
         x, x_dot = uniform(rng, shape), uniform(rng, shape)
         args = x, x_dot
-        yield captured(external.external_linear_p, label, pushed, args, np.cos(x) * x_dot)
+        yield captured(external_maps.external_linear_p, label, pushed, args, np.cos(x) * x_dot)
 
 
 def _reversed_sum(x: Any, y: Any, out: Any) -> None:
@@ -476,5 +476,5 @@ ROWS = (
     Row(structural.copy_p, _identity_samples, lambda x: x, rtol=0),
     Row(callbacks.pure_callback_p, _callback_samples),
     Row(kernels.kernel_p, _kernel_samples, fixed=(0, 1), order=0, rtol=1e-14),
-    Row(external.external_linear_p, _external_samples, fixed=(0, 1), is_flat=True),
+    Row(external_maps.external_linear_p, _external_samples, fixed=(0, 1), is_flat=True),
 )
