@@ -79,6 +79,32 @@ def _check(loop: Loop, in_avals: Avals, lanes: Lanes, operands: Sequence[Any]) -
             )
 
 
+def _kernel_check(
+    *avals: ShapedArray,
+    loop: Loop,
+    in_avals: Avals,
+    out_avals: Avals,
+    lanes: Lanes,
+    on_threads: bool,
+) -> None:
+    """Look at parameters, since a loop writes where they say that there is memory."""
+    is_batch = type(lanes) is tuple and all(
+        type(lane) is tuple
+        and len(lane) == 2
+        and type(lane[0]) is int
+        and 0 <= lane[0] <= np.iinfo(np.intp).max
+        and type(lane[1]) is tuple
+        and len(lane[1]) == len(avals)
+        and all(type(flag) is bool for flag in lane[1])
+        for lane in lanes
+    )
+    if not is_batch or type(on_threads) is not bool or not isinstance(loop, Loop):
+        raise TypeError(f"kernel {loop}: lanes {lanes!r}, on_threads {on_threads!r}")
+    told = [(aval.dtype, len(aval.shape)) for aval in (*in_avals, *out_avals)]
+    if told != [(argument.dtype, argument.ndim) for argument in loop.arguments]:
+        raise TypeError(f"kernel {loop} was compiled for other types than {in_avals}, {out_avals}")
+
+
 def _kernel_aval(
     *avals: ShapedArray, loop: Loop, in_avals: Avals, out_avals: Avals, lanes: Lanes, **_: object
 ) -> tuple[ShapedArray, ...]:
@@ -214,6 +240,7 @@ kernel_p = Primitive(
     jvp=_kernel_jvp,
     transpose=_kernel_transpose,
     batch=_kernel_batch,
+    check=_kernel_check,
     lower=Routine(_kernel_lower),
     memory="own",
 )
