@@ -28,6 +28,7 @@ from functrans.compiler.reductions import (
 from functrans.compiler.schedule import Root, vector_axis
 from functrans.core.affine import Affine, constant, variable
 from functrans.core.lowering import Reduction
+from functrans.emitter import casts
 from functrans.emitter.builder import Builder
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import Value
@@ -119,24 +120,38 @@ class Accumulator:
         nest = self.nest
         e = nest.e
         stored = nest.body.env[self.root.var]
+        rests = [level for level in range(self.levels - 1) if self.extent % self._block(level)]
+        parts = [self.memory[level] for level in (self.levels - 1, *reversed(rests))]
         with self._each_inside() as offset:
-            lanes = self.width
-            total = self._load(self.memory[-1], offset, lanes)
-            for level in reversed(range(self.levels - 1)):
-                if self.extent % self._block(level):
-                    rest = self._load(self.memory[level], offset, lanes)
-                    total = combine(e, self.kind, total, rest)
-            if self.in_lanes:
-                total = fold_vector(e, self.kind, total)
+            if self._is_shared and self.levels > 1:
+                name = f"functrans.fold_{self.kind}_{self.dtype}_{len(parts)}"
+                element = casts.register_type(self.dtype)
+                total = Number(self.dtype, (nest.b.helper(name, parts, element, self._write_fold),))
+            else:
+                total = self._folded(e, [self._pointer(part, offset) for part in parts])
             if len(self.root.loops) == 1:
                 flat = access.flat_index(stored, self.result)
                 stored.elements[flat.constant] = total
             else:
                 access.write_all(nest, [access.Store(stored, self.result, total)])
 
+    def _folded(self, e: Numbers, parts: Sequence[Value]) -> Number:
+        """What is in these places, combined, lanes at the end."""
+        total, *rest = (e.load(self.dtype, part, self.width) for part in parts)
+        for number in rest:
+            total = combine(e, self.kind, total, number)
+        return fold_vector(e, self.kind, total) if self.in_lanes else total
+
+    def _write_fold(self, b: Builder) -> None:
+        b.ret(self._folded(Numbers(b), b.arguments).value)
+
     @property
     def _is_shared(self) -> bool:
-        """Whether the code of flushing is a function: not where slots are registers."""
+        """Whether the code of flushing and folding is a function: not where slots are registers.
+
+        A program with a hundred sums would have thousands of lines of them in one block, and LLVM's
+        choice of instructions takes the square of a block's loads.
+        """
         return (
             self.in_lanes
             and not self.dims
