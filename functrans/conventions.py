@@ -9,9 +9,8 @@ Layer: ``errors`` (imports nothing from functrans).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from functrans.namespaces import listing as _listing
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

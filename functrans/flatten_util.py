@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from functrans.errors import ShapeError
 from functrans.namespaces import listing as _listing
 from functrans.primitives.movement import concatenate, split
 from functrans.primitives.structural import cast, reshape
+from functrans.records import dataclass
 
 
 def ravel_pytree(pytree: object) -> tuple[Any, Callable[[Any], Any]]:

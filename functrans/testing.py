@@ -13,7 +13,6 @@ Layer: ``testing`` (uses the transforms; nothing imports it).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError
 from functrans.namespaces import listing as _listing
+from functrans.records import dataclass
 from functrans.transforms.forward import jvp
 from functrans.transforms.reverse import vjp
 

@@ -39,6 +39,7 @@ from functrans.pytrees import (
     register_fields,
     register_met,
 )
+from functrans.records import dataclass
 
 Class = TypeVar("Class", bound=type)
 _Asked = Callable[..., bool] | None
@@ -46,7 +47,7 @@ _LEAF = optree.treespec_leaf(namespace=NAMESPACE)
 _NOT_GIVEN: Any = object()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class DictKey:
     """A key path's step into a dict.
 
@@ -61,7 +62,7 @@ class DictKey:
         return f"[{self.key!r}]"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class SequenceKey:
     """A key path's step into a tuple, list or deque.
 
@@ -76,7 +77,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GetAttrKey:
     """A key path's step to an attribute.
 
@@ -91,7 +92,7 @@ class GetAttrKey:
         return f".{self.name}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class FlattenedIndexKey:
     """A key path's step into a registered class that says no keys.
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.movement import stack
 from functrans.primitives.slicing import BasicIndex, slice_index, slice_update
 from functrans.primitives.structural import broadcast_to, cast, reshape, transpose
+from functrans.records import dataclass
 
 Shape = tuple[int, ...]
 

@@ -28,11 +28,12 @@ from functrans.primitives.gather_scatter import accumulate_p
 from functrans.primitives.linalg.common import matrix_transpose
 from functrans.primitives.sparse.products import FLIPPED, check_pattern, csr_matmul, rows_of
 from functrans.primitives.structural import cast, moveaxis, reshape
+from functrans.records import dataclass
 
 _STATIC = {"static": True}
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SparseArray:
     """A matrix in compressed rows or columns, whose entries may be traced; immutable.
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from functrans.autograd.random import BatchLevel
 from functrans.autograd.tensors import Tensor
 from functrans.core.boundary import warn
 from functrans.core.values import Array
+from functrans.records import dataclass
 
 _SEED = 20240229
 

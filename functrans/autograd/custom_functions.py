@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +35,7 @@ from functrans.core.values import Array
 from functrans.passes.cotangents import zeros
 from functrans.primitives.complex_parts import conjugate
 from functrans.primitives.structural import cast, stop_gradient_p
+from functrans.records import dataclass
 from functrans.transforms.vectorize import vmap
 
 

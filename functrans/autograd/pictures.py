@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -25,6 +24,7 @@ from functrans.core.annotations import TRACED_HOOK, When
 from functrans.core.jaxpr import Equation, Jaxpr
 from functrans.ir.printing import annotation_text, atom_text, equation_line, variable_names
 from functrans.passes.nodes import Node
+from functrans.records import dataclass, field
 
 _LETTER, _LINE, _MARGIN = 7.3, 18, 16  # width, height, around the picture; pixels
 _APART, _BETWEEN = 24, 38  # between boxes of a row, between rows

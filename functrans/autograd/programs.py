@@ -14,7 +14,6 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -49,6 +48,7 @@ from functrans.passes.nodes import OUTPUT, batch_first, kept
 from functrans.passes.programs import linearize_jaxpr, transpose_jaxpr
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
+from functrans.records import dataclass, field
 
 _MAX_PLANS = 128
 

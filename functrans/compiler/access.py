@@ -11,7 +11,6 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from functrans.core.affine import Affine, constant
 from functrans.emitter.casts import float_bits, float_from_bits, is_half
 from functrans.emitter.numbers import Number
 from functrans.emitter.types import Value
+from functrans.records import dataclass
 
 LONGEST_ROW = 16
 """Elements of a row that are read or written together, in shuffled lanes."""

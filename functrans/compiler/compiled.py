@@ -14,7 +14,6 @@ import re
 import struct
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +45,7 @@ from functrans.emitter.builder import Module
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.machine import engine
 from functrans.machine.cache import cache_key, object_cache, packed, unpacked
+from functrans.records import dataclass, replace
 
 _VECTOR = re.compile(r"<\d+ x ")
 _PLAIN_SLOTS = 2

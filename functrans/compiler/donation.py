@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from functrans.compiler import access
 from functrans.compiler.bodies import BodyWriter
@@ -38,6 +37,7 @@ from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.lowering import IndexMap, Pointwise, Structured
 from functrans.emitter.builder import Module
 from functrans.emitter.types import POINTER, Value
+from functrans.records import dataclass
 
 Index = tuple[Affine, ...]
 

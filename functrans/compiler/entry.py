@@ -28,7 +28,6 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ import numpy as np
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.types import F64, I8, I32, I64, POINTER, Value
 from functrans.machine.engine import Loaded
+from functrans.records import dataclass, field
 
 _HEADER = object.__basicsize__
 """Bytes of an object before its own fields."""

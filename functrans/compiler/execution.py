@@ -9,12 +9,12 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from functrans.core.analyses import Record, analysis
 from functrans.core.jaxpr import Jaxpr, Var
+from functrans.records import dataclass, field
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,6 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +22,7 @@ from functrans.core.jaxpr import Equation
 from functrans.emitter.builder import Builder, Module
 from functrans.emitter.routine import Routines
 from functrans.emitter.types import I32, I64, POINTER, Value
+from functrans.records import dataclass
 
 NO_MEMORY = 2
 FIRST_ERROR = 16

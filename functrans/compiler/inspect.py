@@ -13,7 +13,6 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.compiler.compiled import optimisation_level, plan_of
@@ -28,6 +27,7 @@ from functrans.core.lowering import Structured
 from functrans.core.source import resolve
 from functrans.ir.printing import atom_text, equation_line, param_text, variable_names
 from functrans.machine import engine
+from functrans.records import dataclass
 
 _INDENT = "    "
 _KINDS = {

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 
 from functrans.compiler.schedule import FULLY_UNROLLED
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.primitives.elementwise import add_p
 from functrans.primitives.slicing import embed_p, slice_p, slice_update_p
+from functrans.records import dataclass, replace
 
 _MANY = 8
 """Parts from which it is worth it, and how many times smaller they are than the array."""

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from functrans.compiler.blocks import (
     write_cond,
@@ -33,6 +32,7 @@ from functrans.core.jaxpr import Jaxpr, Literal, Var
 from functrans.emitter.builder import Module
 from functrans.emitter.types import Value
 from functrans.machine import engine
+from functrans.records import dataclass
 
 _BLOCKS = {
     "entries": write_entries,

@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from functrans.core.affine import variable
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.lowering import IndexMap, Pointwise, Read, Reduction, Routine
 from functrans.primitives.elementwise import power_p
+from functrans.records import dataclass, field
 
 MAX_PARTS = 32
 """Parts that a nest may be cut into; beyond, what cuts it is stored."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from functrans.emitter.builder import Builder
 from functrans.emitter.numbers import Number
 from functrans.emitter.routine import strides_of
 from functrans.emitter.types import I64, POINTER, Type, Value
+from functrans.records import dataclass, field
 
 ALIGNMENT = 64
 TAPE_BYTES = 24

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.compiler.prepare import prepare, programs_of
@@ -21,6 +20,7 @@ from functrans.core.avals import ShapedArray, Tape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.lowering import IndexMap, Pointwise, Reduction, Routine, Structured
 from functrans.primitives.tapes import entry_aval
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,8 +16,9 @@ checkpointing, SIAM Journal on Scientific Computing 32 (2010), 836-854.
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
 from math import comb
+
+from functrans.records import dataclass
 
 _LEVELS = 48
 """How often the distance between states that are kept may double: more steps than can be run."""

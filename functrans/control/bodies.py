@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,7 @@ from functrans.passes.programs import hoist, intern
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
 from functrans.primitives.structural import cast_p
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

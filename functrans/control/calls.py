@@ -10,7 +10,6 @@ Layer: ``control``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from functrans.passes.programs import (
     with_batch_axis,
 )
 from functrans.passes.staging import may_change, stage
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ Layer: ``control``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +67,7 @@ from functrans.passes.staging import stage
 from functrans.primitives.elementwise import logical_or
 from functrans.primitives.reduction import reduce_max
 from functrans.primitives.structural import cast, moveaxis, weaken
+from functrans.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from functrans.core.values import Array
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
 from functrans.passes.programs import Flags
+from functrans.records import dataclass, field
 
 
 @dataclass(slots=True, eq=False)

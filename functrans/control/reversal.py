@@ -18,7 +18,6 @@ Layer: ``control``. Reference: see ``control.binomial``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +48,7 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives.dynamic_slicing import dynamic_slice, dynamic_update_slice
 from functrans.primitives.sorting import argsort
 from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape, weaken
+from functrans.records import dataclass
 
 _INT = np.dtype(np.int64)
 

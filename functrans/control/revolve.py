@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -61,6 +60,7 @@ from functrans.passes.programs import (
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
 from functrans.primitives import elementwise as ew
+from functrans.records import dataclass
 
 # the primitive of the linear part ---------------------------------------------------------------
 

@@ -13,9 +13,10 @@ Layer: ``core``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
+
+from functrans.records import dataclass
 
 
 class When(IntEnum):

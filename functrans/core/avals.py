@@ -10,18 +10,17 @@ Layer: ``core``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from functrans.records import dataclass
+
 _SHORT_KINDS = {"f": "f", "c": "c", "i": "i", "u": "u"}
 WEAK_DTYPES: dict[type, np.dtype] = {
-    bool: np.dtype(bool),
-    int: np.dtype(np.int64),
-    float: np.dtype(np.float64),
-    complex: np.dtype(np.complex128),
-}
+    bool: np.dtype(np.bool_), int: np.dtype(np.int64),
+    float: np.dtype(np.float64), complex: np.dtype(np.complex128),
+}  # fmt: skip
 PYTHON_SCALARS = frozenset(WEAK_DTYPES)
 
 

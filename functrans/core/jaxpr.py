@@ -14,7 +14,6 @@ Layer: ``core``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from functrans.core.analyses import analysis
@@ -22,6 +21,7 @@ from functrans.core.avals import Aval, ShapedArray, aval_of_plain
 from functrans.core.deferred import deferred
 from functrans.core.primitive import Primitive
 from functrans.core.source import Captured, SourceLine
+from functrans.records import dataclass, field
 
 _EMPTY: Mapping[Any, tuple[Any, ...]] = {}
 

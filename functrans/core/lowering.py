@@ -22,8 +22,9 @@ Layer: ``core``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

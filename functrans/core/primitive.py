@@ -46,13 +46,13 @@ Layer: ``core``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from functrans.core.avals import Aval
 from functrans.core.lowering import Expansion, IndexMap, Pointwise, Reduction, Routine, Structured
+from functrans.records import dataclass, field
 
 Rule = Callable[..., Any]
 Lowering = Pointwise | IndexMap | Reduction | Expansion | Routine | Structured

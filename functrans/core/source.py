@@ -12,11 +12,12 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
+
+from functrans.records import dataclass
 
 # os.path and not pathlib, whose import takes 5 ms, a sixth of that of functrans.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120  # as above

@@ -19,8 +19,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import _GeneratorContextManager, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, replace
 from typing import Any, ParamSpec, TypeVar
+
+from functrans.records import dataclass, fields, replace
 
 P = ParamSpec("P")
 T = TypeVar("T")

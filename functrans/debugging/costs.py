@@ -14,7 +14,6 @@ Layer: ``debugging``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.analyses import analysis
@@ -23,6 +22,7 @@ from functrans.core.source import SourceLine
 from functrans.ir.printing import equation_line, line_resolver, variable_names
 from functrans.passes.executables import last_uses
 from functrans.passes.work import aval_bytes, operations, rounds
+from functrans.records import dataclass
 
 _UNITS = ("", "k", "M", "G", "T", "P")
 

@@ -14,7 +14,6 @@ Layer: ``debugging``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from functrans.passes.nodes import LinearProgram, Node
 from functrans.passes.pullback import pull
 from functrans.passes.pushforward import push
 from functrans.passes.staging import stage
+from functrans.records import dataclass
 
 _SHOWN = 4
 _DIRECTIONS = {

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from functrans.emitter.math import (
     trigonometry,
 )
 from functrans.emitter.types import I8, Value
+from functrans.records import dataclass
 
 BOOL = np.dtype(bool)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from functrans.emitter.builder import Builder
 from functrans.emitter.chunks import run_chunks
 from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import I64, POINTER, Type, Value
+from functrans.records import dataclass
 
 
 def strides_of(shape: Sequence[int]) -> tuple[int, ...]:

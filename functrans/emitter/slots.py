@@ -16,10 +16,10 @@ Layer: ``emitter``.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.emitter.types import Type, Value
+from functrans.records import dataclass
 
 _GRAIN = 8
 """Bytes in which overlaps are looked for; smaller ones than that count as overlaps too."""

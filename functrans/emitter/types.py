@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import functools
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

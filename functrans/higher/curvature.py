@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from functrans.passes.nodes import batch_first
 from functrans.primitives import elementwise as ew
 from functrans.primitives.dot import dot_general
 from functrans.primitives.structural import broadcast_to, cast, reduce_sum, reshape, transpose
+from functrans.records import dataclass
 
 Places = tuple[int | None, ...]
 

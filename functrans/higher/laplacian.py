@@ -22,7 +22,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -90,6 +89,7 @@ from functrans.primitives.structural import (
     reshape,
     transpose,
 )
+from functrans.records import dataclass
 from functrans.transforms.reverse import plain_leaf, split_aux
 
 

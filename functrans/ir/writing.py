@@ -9,7 +9,6 @@ Layer: ``ir``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.annotations import Annotation
@@ -20,6 +19,7 @@ from functrans.core.values import Array
 from functrans.errors import JaxprTypeError, UnsupportedOperationError
 from functrans.ir.encoding import Unencodable, encode_aval, encode_value
 from functrans.ir.printing import callable_text
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ Layer: ``jitted``.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from functrans.core import analyses, caching
 from functrans.jitted.jit import jitted_functions
 from functrans.machine.cache import object_cache
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.core.values import Array
 from functrans.passes.staging import may_change
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,6 @@ import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
 from typing import Any, overload
 
 from functrans import pytrees as tree
@@ -24,6 +23,7 @@ from functrans.core.boundary import warn
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import Config
 from functrans.machine.engine import is_available
+from functrans.records import dataclass, fields
 
 _MAX_VALUE = 60
 _MAX_FACTS = 16

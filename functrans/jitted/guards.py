@@ -15,7 +15,6 @@ Layer: ``jitted``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.movement import concatenate
 from functrans.primitives.structural import cast, reshape
+from functrans.records import dataclass, replace
 
 _MAX_QUESTIONS = 10_000
 """How often one line may ask within one path."""

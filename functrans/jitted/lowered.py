@@ -9,7 +9,6 @@ Layer: ``jitted``.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +21,7 @@ from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.jitted.guards import check_all_paths
 from functrans.jitted.signatures import Signature
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 from functrans import pytrees as tree
@@ -34,6 +33,7 @@ from functrans.passes.layouts import plain_value
 from functrans.passes.programs import hoist
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
+from functrans.records import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,6 @@ Layer: ``jitted``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from functrans.passes.staging import stage
 from functrans.passes.work import equation_work
 from functrans.primitives.elementwise import add_p, multiply_p
 from functrans.primitives.movement import concatenate
+from functrans.records import dataclass, replace
 
 _MAX_SPECULATED_WORK = 20_000
 """Work (``passes.work``) of an equation that is not worth starting before a guard is known: about

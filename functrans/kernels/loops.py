@@ -29,8 +29,6 @@ import re
 import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -39,6 +37,7 @@ from functrans.core.values import Array
 from functrans.errors import CompilationError
 from functrans.machine import engine
 from functrans.machine.cache import cache_key, digest_of, object_cache, packed, unpacked
+from functrans.records import dataclass
 
 _ENVIRONMENT = re.compile(r"= load .* @_ZN08NumbaEnv")
 """Code that reads numba's environment, which holds Python objects."""
@@ -305,6 +304,8 @@ def loop_address(name: str) -> int:
 
 @functools.cache
 def _versions() -> tuple[str, ...]:
+    from importlib import metadata  # reads a parser of mail headers, which few programs need
+
     return (metadata.version("numba"),)
 
 

@@ -15,13 +15,13 @@ Layer: ``kernels``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from functrans.kernels import colorings, loops, recurrences, scatters
 from functrans.kernels.loops import INTEGER, Argument, Loop
+from functrans.records import dataclass
 
 _DTYPES = {"float64": "f64", "float32": "f32", "int64": "i64", "int32": "i32"}
 _INTEGERS = np.dtype(np.int64)

@@ -35,13 +35,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from functrans.core.boundary import warn
+from functrans.records import dataclass
 
 _MAGIC = b"functrans-object"
 _FORMAT = 1

@@ -44,12 +44,12 @@ import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 from functrans.core.boundary import warn
 from functrans.emitter.types import Machine
 from functrans.errors import CompilationError
+from functrans.records import dataclass
 
 _lock = threading.RLock()
 """Held around every use of LLVM: its objects are not safe to share."""

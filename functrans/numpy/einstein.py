@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +34,7 @@ from functrans.primitives.complex_parts import real_dtype
 from functrans.primitives.dot import dot_general
 from functrans.primitives.indexing import gather, scatter
 from functrans.primitives.structural import cast, inverse_permutation
+from functrans.records import dataclass
 
 Labels = tuple[Any, ...]
 Shape = tuple[int, ...]

@@ -28,7 +28,6 @@ Layer: ``passes``. Reference: Radul et al., You Only Linearize Once, POPL 2023.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from operator import attrgetter
 from typing import Any
@@ -49,6 +48,7 @@ from functrans.passes.cotangents import zeros
 from functrans.passes.staging import may_change
 from functrans.primitives.structural import broadcast_to, cast_p, moveaxis
 from functrans.primitives.tapes import entry_aval, tape_broadcast_to
+from functrans.records import dataclass
 
 _numbers = count()
 _next_number = _numbers.__next__

@@ -17,7 +17,6 @@ Layer: ``passes``.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -42,6 +41,7 @@ from functrans.passes.recording import RecordingTrace, RecordingTracer
 from functrans.passes.simplify import exact_key, simplify
 from functrans.passes.staging import StagingTrace, StagingTracer, stage
 from functrans.primitives.slicing import BasicIndex
+from functrans.records import dataclass, replace
 
 Flags = tuple[bool, ...]
 

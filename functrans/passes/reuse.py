@@ -16,13 +16,13 @@ Layer: ``passes``.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.primitive import Primitive
+from functrans.records import dataclass
 
 _PART = 8
 """A part that is this many times smaller than its array is copied rather than kept as a view."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 import types
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from functrans.plain.libraries import ScalarType, is_of_code
 from functrans.plain.numbers import has_twin
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_module
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True)

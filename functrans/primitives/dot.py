@@ -21,7 +21,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -46,6 +45,7 @@ from functrans.primitives.structural import (
     reshape,
     transpose,
 )
+from functrans.records import dataclass
 
 Shape = tuple[int, ...]
 Pairs = tuple[tuple[int, ...], tuple[int, ...]]

@@ -22,7 +22,6 @@ Layer: ``rerolling``.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from functrans.primitives.slicing import (
     slice_p,
     slice_update_p,
 )
+from functrans.records import dataclass
 
 ARGUMENT, LITERAL, START, NOTHING = -1, -2, -3, -4
 """Origins of operands that are no equations."""

@@ -13,11 +13,11 @@ Layer: ``rerolling``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
+from functrans.records import dataclass
 from functrans.rerolling.periods import (
     LITERAL,
     MIN_REPEATS,

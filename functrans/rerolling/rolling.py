@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.primitives.movement import stack_p, unstack_p
 from functrans.primitives.slicing import basic_places, slice_p
+from functrans.records import dataclass, field, replace
 from functrans.rerolling.periods import MAX_OPERANDS, MIN_REPEATS, Stretch, Table, encode
 from functrans.rerolling.repeats import Place, Role, Run, find_runs
 

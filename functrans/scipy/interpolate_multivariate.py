@@ -13,7 +13,6 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.numpy.common import layout_of
 from functrans.primitives.indexing import gather
 from functrans.primitives.structural import cast
+from functrans.records import dataclass
 from functrans.scipy.dispatch import floats
 from functrans.scipy.interpolate_piecewise import checked, columns, outside, to_axis
 from functrans.scipy.interpolate_splines import basis, make_interp_spline, span

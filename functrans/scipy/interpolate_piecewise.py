@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from functrans.errors import ShapeError
 from functrans.numpy.common import layout_of
 from functrans.primitives.linalg import functions as linalg
 from functrans.primitives.structural import cast, normalize_axis
+from functrans.records import dataclass
 from functrans.scipy.dispatch import common_floating, floats
 from functrans.scipy.reprs import summary
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from functrans.numpy.common import layout_of
 from functrans.primitives.indexing import scatter
 from functrans.primitives.linalg import functions as linalg
 from functrans.primitives.structural import cast, normalize_axis
+from functrans.records import dataclass
 from functrans.scipy.dispatch import common_floating, floats
 from functrans.scipy.interpolate_piecewise import checked, columns, outside, periodic, to_axis
 from functrans.scipy.reprs import of_fields

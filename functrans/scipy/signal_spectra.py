@@ -12,7 +12,6 @@ Layer: ``scipy``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +25,7 @@ from functrans.errors import ShapeError
 from functrans.numpy import fft as dft
 from functrans.primitives.complex_parts import is_complex, real_dtype
 from functrans.primitives.structural import cast, normalize_axis
+from functrans.records import dataclass
 from functrans.scipy.dispatch import common_floating, floats, implements, plain
 from functrans.scipy.signal_filters import detrended
 

@@ -18,7 +18,6 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from functrans.core.dispatch import dtype_of
@@ -28,6 +27,7 @@ from functrans.numpy.common import as_operand
 from functrans.primitives import elementwise as ew
 from functrans.primitives.special import elementary as el
 from functrans.primitives.structural import cast
+from functrans.records import dataclass
 from functrans.scipy.special_common import as_floating
 
 Function = Callable[..., Any]

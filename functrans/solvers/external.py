@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,6 +41,7 @@ from functrans.core.transformed import transform
 from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, ShapeError, TreeMismatchError
 from functrans.passes.cotangents import zeros
+from functrans.records import dataclass
 from functrans.solvers.external_maps import (
     FD_METHODS,
     BasisMap,

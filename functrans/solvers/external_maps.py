@@ -11,7 +11,6 @@ sec. 5.7; the complex step as in Squire & Trapp, SIAM Review 40 (1998) 110.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from functrans.core.primitive import Primitive, is_linear
 from functrans.core.source import here
 from functrans.errors import NonDifferentiableError
 from functrans.passes.cotangents import zeros
+from functrans.records import dataclass, replace
 
 FD_METHODS = ("central", "forward", "complex")
 _FD_POWER = {"central": 1 / 3, "forward": 1 / 2}

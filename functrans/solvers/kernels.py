@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from functrans import pytrees as tree
@@ -25,6 +24,7 @@ from functrans.kernels.entries import user_loop
 from functrans.kernels.loops import Argument, Loop
 from functrans.primitives.kernels import kernel_p
 from functrans.primitives.structural import cast_p
+from functrans.records import dataclass, field
 from functrans.solvers.external import External, announced, check_settings
 
 

@@ -13,7 +13,6 @@ import copy
 import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.transformed import by_name
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.jitted.jit import jit
+from functrans.records import dataclass, replace
 from functrans.sparse.coloring import Coloring, as_pattern, color_pattern, is_symmetric
 from functrans.sparse.compression import entries_program
 from functrans.sparse.pattern import Call, Found, call_of, find_pattern, is_fixed

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from functrans.core.values import Array
 from functrans.errors import ShapeError
 from functrans.kernels import colorings as loops
 from functrans.kernels import table as kernels
+from functrans.records import dataclass
 
 KINDS = ("column", "row", "bidirectional", "star")
 ORDERS = ("auto", "natural", "largest_first", "incidence_degree", "random")

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from functrans.core.state import current_config
 from functrans.primitives.structural import kept_shape
+from functrans.records import dataclass
 
 INDEX = np.dtype(np.int32)
 """Dtype of places and columns."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +42,7 @@ from functrans.core.values import Array
 from functrans.errors import ConcretizationError, NonDifferentiableError, ShapeError
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
+from functrans.records import dataclass, replace
 from functrans.sparse.dependence import Sets
 from functrans.sparse.values import UNKNOWN, Value
 from functrans.sparse.walk import Walk

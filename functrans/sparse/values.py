@@ -9,13 +9,13 @@ Layer: ``sparse``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from functrans.core.avals import Aval, ShapedArray, Tape
 from functrans.core.jaxpr import Equation
+from functrans.records import dataclass
 from functrans.sparse.dependence import Dependence, Shape
 
 _SMALL = 64

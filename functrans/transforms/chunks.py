@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.core.source import here
 from functrans.core.state import current_config
+from functrans.records import dataclass
 
 _ALLOCATOR = 4 / 3
 """Memory that the process takes per byte in arrays: free blocks are not all used again."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -50,6 +49,7 @@ from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
 from functrans.passes.written import key_of
 from functrans.primitives.structural import cast
+from functrans.records import dataclass
 
 # what linear functions run -----------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ Layer: ``transforms``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.control.inline import inline_calls
@@ -22,6 +21,7 @@ from functrans.core.jaxpr import Jaxpr, Literal
 from functrans.core.source import SourceLine, resolve
 from functrans.passes.programs import linearize_jaxpr
 from functrans.passes.simplify import simplify
+from functrans.records import dataclass
 from functrans.transforms.inspect import make_jaxpr
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
@@ -42,6 +41,7 @@ from functrans.jitted.jit import JitFunction
 from functrans.passes.nodes import ordered_nodes
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import StagingTracer
+from functrans.records import dataclass, field
 
 
 class Counts(BaseException):

@@ -15,7 +15,6 @@ Layer: ``autograd.jitted``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from functrans.autograd.hooks import registered
@@ -26,6 +25,7 @@ from functrans.core.dispatch import Tracer, aval_of
 from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
 from functrans.passes.staging import StagingTrace, StagingTracer
+from functrans.records import dataclass
 
 
 @dataclass(slots=True, eq=False)

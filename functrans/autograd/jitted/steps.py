@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.jitted.explanations import Origin
+from functrans.records import dataclass
 
 Leaves = Sequence[Any]
 """The leaves of the arguments of a call."""

@@ -17,7 +17,6 @@ import inspect
 import math
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -52,6 +51,7 @@ from functrans.passes.nodes import OUTPUT, kept
 from functrans.passes.pushing import PushingTracer
 from functrans.passes.staging import StagingTracer
 from functrans.primitives.structural import copy_p
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import functools
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +24,7 @@ from functrans.core.dispatch import Tracer, aval_of
 from functrans.core.values import Array
 from functrans.jitted.jit import jit as functrans_jit
 from functrans.primitives.structural import cast
+from functrans.records import dataclass
 
 __version__ = "0.10.2"
 """The version of JAX whose names these are."""

@@ -9,10 +9,10 @@ Layer: ``emitter``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from functrans.emitter.builder import Builder
 from functrans.emitter.types import Value
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,10 @@ Layer: ``emitter``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from functrans.emitter.builder import Builder
 from functrans.emitter.math.common import fitted, format_of, polynomial
 from functrans.emitter.types import Value
+from functrans.records import dataclass
 
 _INFINITY = float("inf")
 _NAN = float("nan")

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from functrans.primitives import complex_parts, convolution, movement, structura
 from functrans.primitives import elementwise as ew
 from functrans.primitives.dot import tensordot
 from functrans.primitives.structural import cast
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +51,7 @@ from functrans.primitives.native.fortran import (
 from functrans.primitives.native.routine_loops import LoopVariable
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import zeros_like_aval
+from functrans.records import dataclass
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number

@@ -14,13 +14,13 @@ matrix functions, SIAM J. Matrix Anal. Appl. 25 (2003); Higham, Functions of Mat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from functrans.core.values import Array
 from functrans.primitives.linalg.common import needed_scipy_linalg
+from functrans.records import dataclass
 
 _CLOSE = 0.1  # distance of eigenvalues of one cluster, of those of size 1 and more
 _FLOOR = 0.01  # of that, times the norm of the matrix: near 0, for split multiple eigenvalues

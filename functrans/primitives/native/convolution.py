@@ -30,7 +30,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,6 +48,7 @@ from functrans.primitives.native.routine_loops import (
     weighted,
     zeros,
 )
+from functrans.records import dataclass, replace
 
 if TYPE_CHECKING:
     from functrans.emitter.builder import Builder

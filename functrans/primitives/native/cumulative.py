@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from functrans.primitives.native.routine_loops import (
     store_run,
     vectors,
 )
+from functrans.records import dataclass
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number

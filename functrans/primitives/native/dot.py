@@ -38,7 +38,6 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -62,6 +61,7 @@ from functrans.primitives.native.dot_plan import (
 from functrans.primitives.native.fortran import LETTER, call, lanes_of, offset, scalar, shuffled
 from functrans.primitives.native.packed import write_packed
 from functrans.primitives.native.routine_loops import LoopVariable
+from functrans.records import dataclass
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number

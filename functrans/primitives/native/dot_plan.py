@@ -11,12 +11,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from functrans.primitives.native.fortran import LETTER, lanes_of, move
+from functrans.records import dataclass
 
 if TYPE_CHECKING:
     from functrans.emitter.routine import Array, Routines

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from functrans.primitives.native.routine_loops import (
     vectors,
     zeros,
 )
+from functrans.records import dataclass
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number

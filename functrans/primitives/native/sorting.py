@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,7 @@ from functrans.primitives.native.routine_loops import (
     vectors,
     zeros,
 )
+from functrans.records import dataclass
 
 if TYPE_CHECKING:
     from functrans.emitter.numbers import Number

@@ -16,7 +16,6 @@ Layer: ``scipy``. References: Hairer, Norsett & Wanner, Solving Ordinary Differe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from functrans.core.values import Array
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.jitted.forks import forked
 from functrans.numpy.common import is_known, value_of
+from functrans.records import dataclass
 from functrans.scipy.integrate.odes_results import OdeSolution
 from functrans.solvers.implicit import implicit_diff
 

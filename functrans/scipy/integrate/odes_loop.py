@@ -20,7 +20,6 @@ Bischof, Automatic differentiation of numerical integration algorithms, Mathemat
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from functrans.control.custom_rules import custom_jvp, stop_gradient
 from functrans.control.scanning import scan, while_loop
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array
+from functrans.records import dataclass
 from functrans.scipy.integrate.odes_methods import (
     Method,
     Slope,

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.primitives.linalg.solve import linear_solve, lu_factor
+from functrans.records import dataclass
 from functrans.transforms.forward import jvp
 from functrans.transforms.jacobian import jacfwd
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from functrans.compat.torch.optim.optimizer import Optimizer
 from functrans.compat.torch.optim.updates import options
 from functrans.compat.torch.values import assign
 from functrans.core.values import Array
+from functrans.records import dataclass
 
 _DECREASE = 1e-4
 _CURVATURE = 0.9
