@@ -115,7 +115,7 @@ def _runtime() -> engine.Loaded:
     key = cache_key("threads", engine.target(), text)
     code = cache.get(key)
     if code is None:
-        code = engine.compile_object(text, 1)
+        code = engine.compile_object(text, 0)  # as fast as level 1, in a fifth of the time
         cache.put(key, code)
     return engine.load_object(code)
 
