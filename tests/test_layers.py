@@ -99,7 +99,7 @@ access
 accumulators
 nests
 parallel
-bodies
+bodies rounds
 blocks
 programs
 cost donation

@@ -21,8 +21,10 @@ from contextlib import contextmanager
 from functools import reduce
 
 from functrans.compiler.bodies import BodyWriter
+from functrans.compiler.functions import RoundsFunction
 from functrans.compiler.places import is_small
 from functrans.compiler.prepare import entry_program, prepare
+from functrans.compiler.rounds import are_independent, run_rounds
 from functrans.compiler.storage import Stored
 from functrans.core.avals import Tape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
@@ -209,6 +211,11 @@ def _write_rounds(
     b = w.b
     consts = operands[:n_consts]
     xs = operands[n_consts + n_carry :]
+    if are_independent(w.program, jaxpr, length, n_carry) and eqn.outputs:
+        assert length is not None
+        ys = [w.place_in_memory(var) for var in eqn.outputs]
+        _write_independent_rounds(w, jaxpr, (consts, xs, ys), length, reverse)
+        return
     block = BodyWriter(w.program, jaxpr, {}, {})
     writers = block.plan_ahead()
     carried = [
@@ -253,6 +260,30 @@ def _write_rounds(
             _next_values(w, jaxpr, block, carried)
     for c in carried:
         c.finish()
+
+
+def _write_independent_rounds(
+    w: BodyWriter,
+    jaxpr: Jaxpr,
+    groups: tuple[Sequence[Stored], Sequence[Stored], Sequence[Stored]],
+    length: int,
+    reverse: bool,
+) -> None:
+    """Rounds without carried values, on threads; ``groups`` are constants, operands, results."""
+    n_consts, n_read = len(groups[0]), len(groups[0]) + len(groups[1])
+
+    def write(function: RoundsFunction, arrays: list[Stored], counter: Value) -> None:
+        block = BodyWriter(function, jaxpr, {}, {})
+        writers = block.plan_ahead()
+        b = function.b
+        number = b.sub(b.index(length - 1), counter) if reverse else counter
+        entries = [_entry(block, x, number) for x in arrays[n_consts:]]
+        read, kept = entries[: n_read - n_consts], entries[n_read - n_consts :]
+        arguments = [*(const.inner() for const in arrays[:n_consts]), *read]
+        block.start(_block_env(block, jaxpr, arguments), _places(jaxpr.outvars, kept))
+        block.write(writers)
+
+    run_rounds(w.whole, length, program_work(jaxpr), [x for g in groups for x in g], write)
 
 
 def _new_tape(w: BodyWriter, var: Var, count: Value | None) -> Stored:

@@ -1,15 +1,16 @@
 """The functions that native code consists of: what is written into one asks for it here.
 
 Here: ``ProgramFunction``, of a whole program (arguments, memory, errors, tapes, constants), and
-``ChunkFunction``, of a range of a loop that runs on several threads. Not here: what is written into
-them (``compiler.bodies``), a function from beginning to end (``compiler.programs``).
+``ChunkFunction``, of a range of a loop that runs on several threads, ``RoundsFunction``, of a range
+of rounds of a program in a loop, and ``Passed``, what the latter two are told. Not here: what is
+written into them (``compiler.bodies``), a function from beginning to end (``compiler.programs``).
 
 Layer: ``compiler``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -90,7 +91,7 @@ class ProgramFunction:
             self._give_back(tape)
         self.frame.release()
         b.ret(b.load(I32, self._status, 4))
-        self.frame.acquire(b.const(I32, NO_MEMORY))
+        self.frame.acquire(lambda: b.ret(b.const(I32, NO_MEMORY)))
         b.finish()
 
     def release(self) -> None:
@@ -114,14 +115,21 @@ class ProgramFunction:
             self.errors.append(NativeError(error, message, source))
         self._leave_when(condition, FIRST_ERROR + number)
 
-    def _leave_when(self, condition: Value, status: int) -> None:
+    def leave_when(self, condition: Value, status: Value) -> None:
+        """Leave the program with a status where a condition holds."""
         b = self.b
         wrong, fine = b.label("wrong"), b.label("fine")
         b.branch_if(condition, wrong, fine)
         b.start(wrong)
-        b.store(b.const(I32, status), self._status, 4)
+        self._note(status)
         b.branch("leave")
         b.start(fine)
+
+    def _leave_when(self, condition: Value, status: int) -> None:
+        self.leave_when(condition, self.b.const(I32, status))
+
+    def _note(self, status: Value) -> None:
+        self.b.store(status, self._status, 4)
 
     def write_block(self, body: object, kind: str, eqn: Equation) -> None:
         """Write control flow into a body."""
@@ -225,6 +233,53 @@ class ProgramFunction:
         return known.inner()
 
 
+class Passed:
+    """Addresses and numbers that a function of a range reads from a record of its caller.
+
+    Args:
+      b: the caller's instructions.
+      inner: the function's, whose first argument is the record.
+      known: values that the record begins with.
+    """
+
+    def __init__(self, b: Builder, inner: Builder, known: Sequence[Value] = ()) -> None:
+        self._b = b
+        self._inner = inner
+        self._values = list(known)
+
+    def value(self, value: Value) -> Value:
+        """A value of the caller, in the function."""
+        if value.text[0] not in "%":
+            return value  # a constant
+        position = len(self._values)
+        self._values.append(value)
+        slot = self._inner.offset(
+            self._inner.arguments[0], self._inner.index(_PASSED_BYTES * position)
+        )
+        return self._inner.load(value.type, slot, 8)
+
+    def stored(self, stored: Stored) -> Stored:
+        """An array of the caller, in the function."""
+        copy = Stored(stored.shape, stored.dtype)
+        copy.pointer = self.value(stored.pointer) if stored.pointer is not None else None
+        if stored.pointer is None or stored.size == 1:
+            for flat, number in stored.elements.items():
+                copy.elements[flat] = type(number)(
+                    number.dtype, tuple(map(self.value, number.parts))
+                )
+        return copy
+
+    def record(self, parameters: Value) -> Value:
+        """Write the record, at the present place of the caller; gives its address."""
+        values = [*self._values, parameters]
+        b = self._b
+        record = b.alloca_bytes(_PASSED_BYTES * len(values))
+        self._inner.load_first("%parameters", _PASSED_BYTES * (len(values) - 1))
+        for position, value in enumerate(values):
+            b.store(value, b.offset(record, b.index(_PASSED_BYTES * position)), 8)
+        return record
+
+
 class ChunkFunction:
     """A function that does one range of a nest; stands for the program in it."""
 
@@ -238,3 +293,76 @@ class ChunkFunction:
 
     def at_equation(self, eqn: Equation) -> None:
         """Nothing here can fail, so that it does not matter."""
+
+
+class RoundsFunction(ProgramFunction):
+    """A function that does a range of rounds of a program; stands for the whole program in it.
+
+    What ends a program ends the range. The caller's status is that of the first round that failed.
+
+    Attributes:
+      number: the present round, in 64 bits.
+    """
+
+    def __init__(self, outer: ProgramFunction, name: str) -> None:
+        self.module = outer.module
+        self._blocks = outer._blocks
+        self.b = Builder(self.module, name, [POINTER, I64], None, "internal")
+        self.b.parameters = Value("%parameters", POINTER)
+        self.b.load_first("%status", 0)
+        self.frame = Frame(self.b)
+        self.routines = Routines(self.b, self.frame.scratch, self.fail_when, self.symbol)
+        self.routines.on_threads = False
+        self.errors = outer.errors
+        self._numbers = outer._numbers
+        self.symbols = outer.symbols
+        self._eqn = outer._eqn
+        self._outer = outer
+        self._rounds = None
+        self._tapes = []
+        self.number = self.b.index(0)
+
+    def finish(self) -> None:
+        """Write the end: give memory back."""
+        b = self.b
+        b.branch("leave")
+        b.start("leave")
+        for tape in self._tapes:
+            self._give_back(tape)
+        self.frame.release()
+        b.ret()
+        self.frame.acquire(self._leave_without_memory)
+        b.finish()
+
+    def _leave_without_memory(self) -> None:
+        b = self.b
+        start = b.shl(b.arguments[1], b.index(_STATUS_BITS))
+        self._note_first(b.or_(start, b.index(NO_MEMORY)))
+        b.ret()
+
+    def _note(self, status: Value) -> None:
+        b = self.b
+        number = b.shl(self.number, b.index(_STATUS_BITS))
+        self._note_first(b.or_(number, b.convert("zext", status, I64)))
+
+    def _note_first(self, status: Value) -> None:
+        self.b.emit(I64, f"atomicrmw umin ptr %status, i64 {status.text} monotonic")
+
+    def poll_when(self, condition: Value) -> None:
+        """Nothing: signals are the caller's, which may hold Python's lock meanwhile."""
+
+    def constant_array(self, const: Any) -> Stored:
+        """A constant of an inner program, as a part of the code."""
+        return self._outer.constant_array(const)
+
+
+_PASSED_BYTES = 64
+_STATUS_BITS = 16
+NO_STATUS = -1
+"""Status of rounds that did not fail: the largest number without a sign."""
+
+
+def status_of_rounds(b: Builder, first: Value) -> Value:
+    """The status of the first round that failed, 32 bits of it; 0 if none did."""
+    code = b.convert("trunc", b.and_(first, b.index((1 << _STATUS_BITS) - 1)), I32)
+    return b.select(b.icmp("eq", first, b.index(NO_STATUS)), b.const(I32, 0), code)

@@ -16,7 +16,7 @@ import math
 import os
 from typing import Any
 
-from functrans.compiler.functions import ChunkFunction
+from functrans.compiler.functions import ChunkFunction, Passed, RoundsFunction
 from functrans.compiler.nests import NestWriter
 from functrans.compiler.places import Body
 from functrans.compiler.reductions import LANES
@@ -38,7 +38,7 @@ LARGEST_FRAME_BYTES = 1 << 20
 def is_parallel(w: Body, writer: NestWriter) -> bool:
     """Whether a nest is large enough, and its outermost loop free of sums and errors."""
     nest = writer.nest
-    if os.name == "nt" or not nest.extents or isinstance(w.program, ChunkFunction):
+    if os.name == "nt" or not nest.extents or isinstance(w.program, ChunkFunction | RoundsFunction):
         return False
     if writer.cost * math.prod(nest.extents) < WORTH_CHUNKS or nest.extents[0] < 2:
         return False
@@ -89,18 +89,8 @@ def _pass_on(
     w: Body, writer: NestWriter, function: ChunkFunction
 ) -> tuple[Value, dict[Var, Stored]]:
     """Write addresses and numbers into a record that the function reads them from."""
-    b, inner = w.b, function.b
-    values: list[Value] = []
+    passed = Passed(w.b, function.b)
     env: dict[Var, Stored] = {}
-
-    def across(value: Value) -> Value:
-        if value.text[0] not in "%":
-            return value  # a constant
-        position = len(values)
-        values.append(value)
-        slot = inner.offset(inner.arguments[0], inner.index(64 * position))
-        return inner.load(value.type, slot, 8)
-
     read = {
         atom
         for number in writer.nest.equations
@@ -109,20 +99,9 @@ def _pass_on(
     }
     for var in (*read, *(root.var for root in writer.nest.roots)):
         stored = w.env.get(var)
-        if stored is None or var in env:
-            continue
-        copy = Stored(stored.shape, stored.dtype)
-        copy.pointer = across(stored.pointer) if stored.pointer is not None else None
-        if stored.pointer is None or stored.size == 1:
-            for flat, number in stored.elements.items():
-                copy.elements[flat] = type(number)(number.dtype, tuple(map(across, number.parts)))
-        env[var] = copy
-    values.append(w.program.b.arguments[-1])
-    context = b.alloca_bytes(64 * len(values))
-    function.b.load_first("%parameters", 64 * (len(values) - 1))
-    for position, value in enumerate(values):
-        b.store(value, b.offset(context, b.index(64 * position)), 8)
-    return context, env
+        if stored is not None and var not in env:
+            env[var] = passed.stored(stored)
+    return passed.record(w.program.b.arguments[-1]), env
 
 
 def _write_function(
@@ -144,5 +123,5 @@ def _write_function(
     part.write()
     function.frame.release()
     b.ret()
-    function.frame.acquire(None)
+    function.frame.acquire(b.ret)
     b.finish()

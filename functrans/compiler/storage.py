@@ -10,6 +10,7 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -177,11 +178,11 @@ class Frame:
         if self.arena.size_bytes > ON_STACK_BYTES and not self._only_stack:
             self._b.call("free", [self._memory], None)
 
-    def acquire(self, no_memory: Value | None) -> None:
+    def acquire(self, leave: Callable[[], None]) -> None:
         """Take the memory at the start of the function, once its size is known.
 
         Args:
-          no_memory: what the function returns if there is none.
+          leave: writes the function's end where there is none.
         """
         b, size = self._b, self.arena.size_bytes
         with self.before():
@@ -195,5 +196,5 @@ class Frame:
             lost, found = b.label("lost"), b.label("found")
             b.branch_if(b.icmp("eq", block, Value("null", POINTER)), lost, found)
             b.start(lost)
-            b.ret(no_memory)
+            leave()
             b.start(found)

@@ -117,11 +117,13 @@ class Routine:
       supports: ``(*avals, **params) -> bool``: whether this code serves these operands.
       in_place: position of the operand whose memory the first result may take over; the operand's
         and the result's pointers are then equal, and its elements are there already.
+      one_thread: library code in it may not run on several threads at once.
     """
 
     write: Callable[..., None]
     supports: Callable[..., bool] | None = None
     in_place: int | None = None
+    one_thread: bool = False
 
 
 @dataclass(frozen=True, slots=True)

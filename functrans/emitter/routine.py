@@ -70,6 +70,7 @@ class Routines(Numbers):
 
     Attributes:
       b: the instructions (``emitter.builder.Builder``).
+      on_threads: whether pieces run on several threads, which they do not if this code does.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Routines(Numbers):
         self._workspace = workspace
         self._fail = fail
         self._symbol = symbol
+        self.on_threads = True
 
     def on(self, builder: Builder) -> Routines:
         """The emitter of another function of the program, without workspace and errors."""
@@ -188,7 +190,11 @@ class Routines(Numbers):
         write(self.on(inner), own, inner.arguments[1])
         inner.ret()
         inner.finish()
-        run_chunks(b, name, context, count)
+        if self.on_threads:
+            run_chunks(b, name, context, count)
+            return
+        with self.count(count) as k:
+            b.call(name, [context, k], None)
 
     # library code
 

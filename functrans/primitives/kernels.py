@@ -241,7 +241,7 @@ kernel_p = Primitive(
     transpose=_kernel_transpose,
     batch=_kernel_batch,
     check=_kernel_check,
-    lower=Routine(_kernel_lower),
+    lower=Routine(_kernel_lower, one_thread=True),
     memory="own",
 )
 

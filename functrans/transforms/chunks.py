@@ -67,6 +67,27 @@ class Chunking:
         return max(1, min(n, int(left / (max(1, lane_bytes) * _ALLOCATOR))))
 
 
+def lanes_in_cache(n: int, lane_bytes: int) -> int:
+    """How many rows or columns a compiled program evaluates at once, where all would fit.
+
+    Batches of all of them would go to memory and back with every operation. Chunks that stay in the
+    cache of a processor do not, and they run on several threads.
+
+    Args:
+      n: how many there are.
+      lane_bytes: memory of one.
+    """
+    step = min(_CACHE_BYTES // max(1, lane_bytes), -(-n // _FEWEST_CHUNKS))
+    return step if n * lane_bytes > 2 * _CACHE_BYTES and step >= _FEWEST_LANES else n
+
+
+_CACHE_BYTES = 2 << 20
+"""What the arrays of a chunk may take together; few of them are used at the same time."""
+_FEWEST_CHUNKS = 8
+_FEWEST_LANES = 16
+"""Rows or columns from which matrix products with a chunk are as fast as with all."""
+
+
 def check_chunking(who: str, chunk_size: Any, memory_bytes: Any, progress: object) -> Chunking:
     """The options of a Jacobian, checked.
 

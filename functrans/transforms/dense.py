@@ -65,7 +65,7 @@ from functrans.primitives.elementwise import equal
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, reshape, transpose
-from functrans.transforms.chunks import Chunking, Progress
+from functrans.transforms.chunks import Chunking, Progress, lanes_in_cache
 from functrans.transforms.directions import cheapest_passes, dependences, pass_work
 from functrans.transforms.reverse import Recorded
 
@@ -250,8 +250,10 @@ class DenseJacobian:
             self._is_staged(found)
             progress.advance(1)
         else:
-            step = self._lanes(n, nodes, reverse_bytes(nodes, node, wanted))
-            found = self._in_chunks(n, step, shape, dtype, pull, shapes, progress, is_row=True)
+            needed = reverse_bytes(nodes, node, wanted)
+            found = self._in_chunks(
+                n, nodes, needed, shape, dtype, pull, shapes, progress, is_row=True
+            )
         rest = iter(found)
         blocks = [None if own is None else next(rest) for own in inputs]
         return [
@@ -279,8 +281,10 @@ class DenseJacobian:
                 for t, dtype in zip(found, dtypes, strict=True)
             ]
 
-        step = self._lanes(n, nodes, forward_bytes(_above(node, nodes), out_nodes))
-        found = self._in_chunks(n, step, shape, node.dtype, push, shapes, progress, is_row=False)
+        needed = forward_bytes(_above(node, nodes), out_nodes)
+        found = self._in_chunks(
+            n, nodes, needed, shape, node.dtype, push, shapes, progress, is_row=False
+        )
         return [
             None if block is None else _shaped(block, own + shape)
             for block, own in zip(found, shapes, strict=True)
@@ -346,7 +350,8 @@ class DenseJacobian:
     def _in_chunks(
         self,
         n: int,
-        step: int,
+        nodes: Sequence[Node],
+        lane_bytes: int,
         shape: tuple[int, ...],
         dtype: DTypeLike | None,
         evaluate: Callable[[Any, int | None], list[Any]],
@@ -359,7 +364,8 @@ class DenseJacobian:
 
         Args:
           n: how many there are.
-          step: how many to evaluate at once.
+          nodes: what is gone through.
+          lane_bytes: memory of one of them.
           shape: shape of a seed.
           dtype: its dtype.
           evaluate: ``(seeds, size)`` gives a batch per block, or ``None`` for zero.
@@ -371,6 +377,11 @@ class DenseJacobian:
           Blocks whose elements are those of ``[n, *shape]`` for rows, of ``[*shape, n]`` for
           columns; ``None`` for zero.
         """
+        step = self._lanes(n, nodes, lane_bytes)
+        if step >= n and self.chunking == Chunking() and _are_staged(self.leaves):
+            cached = lanes_in_cache(n, lane_bytes)
+            if cached < n and self._is_staged(evaluate(_basis(n, 0, cached, shape, dtype), cached)):
+                return self._in_a_loop(n, cached, shape, dtype, evaluate, is_row)
         wholes: list[Any] = [None] * len(shapes)
         places: list[Any] = [None] * len(shapes)
         start = 0
@@ -433,7 +444,8 @@ class DenseJacobian:
         is_row: bool,
     ) -> list[Any]:
         """Chunks as a loop of the program that is being staged."""
-        n_loops = n // step
+        n_loops = -(-n // step)
+        starts = np.minimum(np.arange(n_loops) * step, n - step)  # the last two may overlap
         has_block: list[bool] = []
 
         def body(carry: Any, start: Array) -> tuple[Any, list[Any]]:
@@ -443,18 +455,20 @@ class DenseJacobian:
             has_block[:] = [batch is not None for batch in found]
             return carry, [batch for batch in found if batch is not None]
 
-        _, stacked = deferred.scan(body, None, np.arange(n_loops) * step)
+        _, stacked = deferred.scan(body, None, starts)
         given = iter(stacked)
         wholes: list[Any] = []
-        rest = n - n_loops * step
-        last = evaluate(_basis(n, n - rest, rest, shape, dtype), rest) if rest else []
-        for k, flag in enumerate(has_block):
+        twice = n_loops * step - n
+        for flag in has_block:
             if not flag:
                 wholes.append(None)
                 continue
             rows = next(given)
             whole = reshape(rows, (n_loops * step, *shape_of(rows)[2:]))
-            wholes.append(concatenate([whole, last[k]], 0) if rest else whole)
+            if twice:
+                parts = (slice(n - step), slice(n - step + twice, None))
+                whole = concatenate([slice_index(whole, BasicIndex((p,))) for p in parts], 0)
+            wholes.append(whole)
         return wholes if is_row else [None if b is None else _last(b) for b in wholes]
 
     def _is_staged(self, found: Sequence[Any]) -> bool:

@@ -146,7 +146,7 @@ def scipy_lowering(
         (out,) = results
         elementwise(e, loop_for(out.dtype, [x.dtype for x in operands]), operands, out, output)
 
-    return Routine(write, has_loop)
+    return Routine(write, has_loop, one_thread=True)
 
 
 def in_single_or_double(dtype: np.dtype, given: Sequence[np.dtype]) -> tuple[np.dtype, ...]:

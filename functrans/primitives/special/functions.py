@@ -605,7 +605,7 @@ def _whole(name: str, kind: str, order: int, partial: Callable[..., Any], saves:
         (saves,),
         "x",
         abstract_eval=aval_rule,
-        lower=Routine(write, lowering.supports),
+        lower=Routine(write, lowering.supports, one_thread=True),
     )
 
 
