@@ -193,6 +193,7 @@ class Routines(Numbers):
         if self.on_threads:
             run_chunks(b, name, context, count)
             return
+        b.module.helpers[f"@{name}"] = True  # defined, not declared
         with self.count(count) as k:
             b.call(name, [context, k], None)
 
