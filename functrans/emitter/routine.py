@@ -92,6 +92,10 @@ class Routines(Numbers):
 
     # memory
 
+    def workspace_on_stack(self) -> None:
+        """Have scratch memory, some 100 kB of it, in a function of its own."""
+        self._workspace = self.b.alloca_bytes
+
     def workspace(self, shape: Sequence[int], dtype: Any) -> Array:
         """Scratch memory, not initialised, that is valid during this routine."""
         dtype = np.dtype(dtype)

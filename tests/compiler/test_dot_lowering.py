@@ -322,3 +322,45 @@ def test_operands_of_two_dtypes_are_not_served() -> None:
     rule = dot_general_p.lower
     avals = np.empty(2), np.empty(2, np.float32)
     assert not rule.supports(*avals, contract=((0,), (0,)), batch=NONE)  # type: ignore[union-attr]
+
+
+BATCHES = {
+    "batch": ("bij,bjk->bik", (24, 40, 50), (24, 50, 60)),
+    "two axes": ("abij,abjk->abik", (3, 17, 40, 32), (3, 17, 32, 33)),
+    "transposed": ("bji,bkj->bik", (70, 30, 36), (70, 37, 30)),
+    "axis inside": ("ibj,jbk->bik", (40, 50, 40), (40, 50, 41)),
+    "heads": ("bshd,bthd->bhst", (4, 64, 8, 24), (4, 66, 8, 24)),
+    "shared": ("bij,jk->bik", (60, 30, 50), (50, 40)),
+    "small": ("bij,bjk->bik", (4000, 8, 8), (4000, 8, 9)),
+    "vectors": ("bi,bi->b", (3000, 700), (3000, 700)),
+    "few": ("bij,bjk->bik", (3, 90, 95), (3, 95, 100)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128", "int64"])
+@pytest.mark.parametrize("name", BATCHES)
+def test_batches_on_threads(name: str, dtype: str) -> None:
+    """Rounds around a product are shared; each has the bits of one thread."""
+    text, *shapes = BATCHES[name]
+    rng = np.random.default_rng(0)
+    a, b = ((10 * rng.normal(size=shape)).astype(dtype) for shape in shapes)
+    f = ft.jit(lambda a, b: np.einsum(text, a, b))
+    expected = np.einsum(text, a, b)
+    before = ft.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2, 7):
+            ft.set_num_threads(threads)
+            results.append(f(a, b))
+    finally:
+        ft.set_num_threads(before)
+    tolerance = {"float32": 1e-4, "int64": 0}.get(dtype, 1e-12) * np.abs(expected).max()
+    np.testing.assert_allclose(results[0], expected, rtol=0, atol=tolerance)
+    for other in results[1:]:
+        np.testing.assert_array_equal(other, results[0])
+
+
+def test_batches_are_functions_of_threads() -> None:
+    text, *shapes = BATCHES["heads"]
+    f = ft.jit(lambda a, b: np.einsum(text, a, b))
+    assert "functrans.run_chunks" in f.llvm(*map(np.ones, shapes))

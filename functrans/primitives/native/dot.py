@@ -36,6 +36,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -45,8 +46,10 @@ import numpy as np
 from functrans.primitives.native.dot_plan import (
     GEMM_WORK,
     NO_AXIS,
+    PACKED_WORK,
     THIN,
     WORTH_THREADS,
+    WORTH_THREADS_AROUND,
     Axis,
     Pairs,
     Roles,
@@ -71,6 +74,10 @@ if TYPE_CHECKING:
 Limits: TypeAlias = "tuple[Value, Value] | None"
 
 _CHUNKS = 32
+_FEWEST_ROUNDS = 4
+"""Rounds of a loop around a product that are shared by threads."""
+_LARGEST_COPY_BYTES = 1 << 19
+"""What a copied operand may take on the stack of a thread."""
 _CHUNK_TILES = 4
 """Fewest tiles, one below the other, that share a column of the second operand."""
 
@@ -169,6 +176,32 @@ class _Product:
             if roles.summed[:-1]:  # BLAS adds to what is there
                 e.fill(self.out, e.constant(self.dtype, 0))
             outer += roles.summed[:-1]
+        longest = max(outer, key=lambda axis: axis.extent, default=NO_AXIS)
+        if not self._may_share(longest, count(outer)):
+            self._all_of(outer)
+            return
+        rest = [axis for axis in outer if axis is not longest]
+        length = -(-longest.extent // _CHUNKS)
+
+        def write(e: Routines, arrays: list[Array], number: Value) -> None:
+            e.workspace_on_stack()
+            first = e.b.mul(number, e.b.index(length))
+            stop = e.b.intrinsic(
+                "smin", e.b.add(first, e.b.index(length)), e.b.index(longest.extent)
+            )
+            with e.count(stop, first) as place:
+                part = copy.copy(self)
+                part.e = e
+                part.a, part.b, part.out = arrays
+                part.a, part.b, part.out = (
+                    part._at(array, side, [(place, longest)])
+                    for array, side in ((part.a, "a"), (part.b, "b"), (part.out, "out"))
+                )
+                part._all_of(rest)
+
+        e.in_chunks(-(-longest.extent // length), [self.a, self.b, self.out], write)
+
+    def _all_of(self, outer: Sequence[Axis]) -> None:
         cores = {
             "gemm": self._gemm,
             "packed": self._packed,
@@ -176,7 +209,26 @@ class _Product:
             "sums": self._by_sums,
         }
         with self._around(outer) as (a, b, out):
-            cores[core.kind](a, b, out)
+            cores[self.core.kind](a, b, out)
+
+    def _may_share(self, longest: Axis, around: int) -> bool:
+        """Whether rounds of a loop around the core run on threads, which the core does not then."""
+        roles, core = self.roles, self.core
+        work = math.prod(
+            axis.extent
+            for axes in (roles.batch, roles.rows, roles.columns, roles.summed)
+            for axis in axes
+        )
+        copied = core.column.extent * core.summed.extent if core.kind == "packed" else 0
+        if core.kind == "gemm" and (len(roles.summed) > 1 or work // around >= PACKED_WORK):
+            return False  # a loop adds to what is there, or BLAS has threads of its own
+        return (
+            longest.extent >= _FEWEST_ROUNDS
+            and longest.out != 0
+            and work >= WORTH_THREADS_AROUND
+            and work // around < WORTH_THREADS
+            and copied * self.dtype.itemsize <= _LARGEST_COPY_BYTES
+        )
 
     @contextmanager
     def _around(self, axes: Sequence[Axis]) -> Iterator[tuple[Array, Array, Array]]:

@@ -29,8 +29,10 @@ GEMM_WORK = 16_000
 
 WORTH_THREADS = 8_000_000
 """Multiplications from which a product runs on several threads: some 0.15 ms."""
+WORTH_THREADS_AROUND = 2_000_000
+"""Multiplications from which those of a batch do."""
 
-_PACKED_WORK = 250_000
+PACKED_WORK = 250_000
 """Multiplications from which operands are copied into panels: there BLAS would use threads."""
 
 _LARGEST_OWN_WORK = {4: 64_000_000, 8: 32_000_000}
@@ -247,7 +249,7 @@ def choose(machine: Machine, dtype: np.dtype, roles: Roles, is_same: bool) -> tu
         if is_own(machine, dtype, m, n, terms) and not is_gram:
             return Core("lanes", row, column, k), "" if column.b == 1 else "b"
         is_one = len(roles.summed) == 1 and column.out == 1
-        if dtype.kind == "f" and is_one and not is_gram and m * n * terms >= _PACKED_WORK:
+        if dtype.kind == "f" and is_one and not is_gram and m * n * terms >= PACKED_WORK:
             return Core("packed", row, column, k), ""
         copies = "" if 1 in (row.a, k.a) else "a"
         copies += "" if 1 in (k.b, column.b) else "b"
