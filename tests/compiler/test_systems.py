@@ -101,9 +101,9 @@ def all_targets() -> None:
     llvm.initialize_all_asmprinters()
 
 
-def code_for(text: str, triple: str, cpu: str = "") -> bytes:
+def code_for(text: str, triple: str, cpu: str = "", features: str = "") -> bytes:
     all_targets()
-    return compile_object(text, 1, Target(triple, cpu, "", ""))
+    return compile_object(text, 1, Target(triple, cpu, features, ""))
 
 
 # what is asked -----------------------------------------------------------------------------------
@@ -393,7 +393,8 @@ class Foreign:
 
     def run(self, name: str, x: np.ndarray, result: np.ndarray) -> int:
         program = program_of(name)
-        code = code_for(program.text, self.triple, "x86-64-v3" if ON_X86 else "")
+        own = engine.target()
+        code = code_for(program.text, self.triple, own.cpu, own.features)
         python = {
             symbol: ctypes.cast(getattr(ctypes.pythonapi, symbol[5:]), ctypes.c_void_p).value or 0
             for symbol in object_symbols(code)[1]
