@@ -36,6 +36,7 @@ check writing
 serialize
 """,
     "machine": """
+system
 cache engine
 """,
     "kernels": """

@@ -355,6 +355,11 @@ def _gil_functions() -> dict[str, int]:
 # code --------------------------------------------------------------------------------------------
 
 
+def _is_narrow(type_: Type) -> bool:
+    """Whether a result fills less than 32 bits: callers on macOS expect it extended to these."""
+    return type_.kind == "i" and type_.bits < 32
+
+
 class _Wrappers:
     """Writes the functions with C interfaces that call a program."""
 
@@ -422,7 +427,9 @@ class _Wrappers:
         type_ = _TYPES[_dtype_name(self.outputs[0])][0]
         result = b.load(type_, slot)
         wrong = b.const(type_, float("nan") if type_.kind == "f" else 0)
-        b.ret(b.select(b.icmp("eq", status, b.const(I32, 0)), result, wrong))
+        result = b.select(b.icmp("eq", status, b.const(I32, 0)), result, wrong)
+        signed = _dtype_name(self.outputs[0]).startswith("int")
+        b.ret(b.convert("sext" if signed else "zext", result, I32) if _is_narrow(type_) else result)
 
     def _result_slot(self, b: Builder) -> Value:
         """Memory for the result, with something in it for LLVM to read after an error."""
@@ -434,6 +441,7 @@ class _Wrappers:
     def _on_numbers(self, suffix: str, parameters: Sequence[Type]) -> None:
         """``double f(double, ...)``; a pointer at the end is not looked at."""
         result = _TYPES[_dtype_name(self.outputs[0])][0]
+        result = I32 if _is_narrow(result) else result
         b = Builder(self.module, f'"{self.name}{suffix}"', list(parameters), result)
         slots = []
         for argument, _ in zip(b.arguments, self.inputs, strict=False):

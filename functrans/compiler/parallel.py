@@ -13,7 +13,6 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import math
-import os
 from typing import Any
 
 from functrans.compiler.functions import ChunkFunction, Passed, RoundsFunction
@@ -32,13 +31,13 @@ CHUNKS = 32
 ROUNDING = 64
 """Ranges begin at multiples of this, so that only the last one has a remainder."""
 LARGEST_FRAME_BYTES = 1 << 20
-"""Partial results of a range that go onto a thread's stack, which has eight times as much."""
+"""Partial results of a range that go onto a thread's stack (``chunks.STACK_BYTES``)."""
 
 
 def is_parallel(w: Body, writer: NestWriter) -> bool:
     """Whether a nest is large enough, and its outermost loop free of sums and errors."""
     nest = writer.nest
-    if os.name == "nt" or not nest.extents or isinstance(w.program, ChunkFunction | RoundsFunction):
+    if not nest.extents or isinstance(w.program, ChunkFunction | RoundsFunction):
         return False
     if writer.cost * math.prod(nest.extents) < WORTH_CHUNKS or nest.extents[0] < 2:
         return False

@@ -152,6 +152,7 @@ class Frame:
         self.arena = Arena()
         self._b = b
         self._only_stack = only_stack
+        self._block = Value("%block", POINTER)
         self._memory = Value("%memory", POINTER)
         self._entry = b.section()
 
@@ -176,7 +177,7 @@ class Frame:
     def release(self) -> None:
         """Give the memory back: before the function returns, after everything is allocated."""
         if self.arena.size_bytes > ON_STACK_BYTES and not self._only_stack:
-            self._b.call("free", [self._memory], None)
+            self._b.call("free", [self._block], None)
 
     def acquire(self, leave: Callable[[], None]) -> None:
         """Take the memory at the start of the function, once its size is known.
@@ -191,10 +192,14 @@ class Frame:
                 rounded = max(1 << (size - 1).bit_length(), 64) if size else 64
                 b.statement(f"%memory = alloca [{rounded} x i8], align 64")
                 return
-            block = b.call("aligned_alloc", [b.index(64), b.index(size)], POINTER)
-            b.statement(f"%memory = getelementptr i8, ptr {block.text}, i64 0")
+            # ``aligned_alloc`` is not everywhere, nor freed by ``free`` everywhere
+            block = b.call("malloc", [b.index(size + ALIGNMENT - 1)], POINTER)
+            b.statement(f"{self._block.text} = getelementptr i8, ptr {block.text}, i64 0")
             lost, found = b.label("lost"), b.label("found")
-            b.branch_if(b.icmp("eq", block, Value("null", POINTER)), lost, found)
+            b.branch_if(b.icmp("eq", self._block, Value("null", POINTER)), lost, found)
             b.start(lost)
             leave()
             b.start(found)
+            last = b.offset(block, b.index(ALIGNMENT - 1))
+            start = b.call("llvm.ptrmask.p0.i64", [last, b.const(I64, -ALIGNMENT)], POINTER)
+            b.statement(f"{self._memory.text} = getelementptr i8, ptr {start.text}, i64 0")

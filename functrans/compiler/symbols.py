@@ -21,7 +21,6 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import ctypes
-import os
 from functools import cache, lru_cache
 from typing import Any
 
@@ -29,6 +28,7 @@ import numpy as np
 from numpy.linalg import _umath_linalg
 
 from functrans.kernels import loops
+from functrans.machine.system import function_address
 from functrans.primitives.native.ufuncs import find_loop
 
 _FORTRAN_NAMES = ("scipy_{}_64_", "{}_64_", "scipy_{}_", "{}_", "{}$NEWLAPACK$ILP64")
@@ -135,15 +135,12 @@ def _from_scipy(family: str, routine: str) -> int:
     return int(pointer_of(capsule, name_of(capsule)))
 
 
-@cache
 def _from_process(function: str) -> int:
-    """The address of a function of the C library, or of anything else the process shows."""
-    try:
-        library = ctypes.CDLL(None) if os.name != "nt" else ctypes.cdll.msvcrt
-        found = getattr(library, function)
-    except AttributeError:
-        raise LookupError(f"the process has no function {function!r}") from None
-    return _address_of(found)
+    """The address of a function of the C library, of the system or of Python."""
+    found = function_address(function)
+    if not found:
+        raise LookupError(f"the process has no function {function!r}")
+    return found
 
 
 def _address_of(function: Any) -> int:

@@ -21,6 +21,7 @@ from functrans.core.boundary import boundary
 from functrans.emitter.chunks import NUM_THREADS, RUN_CHUNKS, runtime_text
 from functrans.machine import engine
 from functrans.machine.cache import cache_key, object_cache
+from functrans.machine.system import system
 
 _lock = threading.Lock()
 _count = ctypes.c_int32(0)
@@ -111,7 +112,7 @@ def _count_address() -> int:
 @functools.cache
 def _runtime() -> engine.Loaded:
     """The code that runs loops on threads; a thread may be in it after its program is unloaded."""
-    cache, text = object_cache(), runtime_text()
+    cache, text = object_cache(), runtime_text(is_windows=system() == "windows")
     key = cache_key("threads", engine.target(), text)
     code = cache.get(key)
     if code is None:

@@ -11,7 +11,8 @@ processor that would not be used. What such a thread reads lies in memory that t
 frees; its code is a module of its own that is never unloaded, as a program may be meanwhile. There
 is no pool, so nothing is left behind for a forked child to miss, and any number of Python threads
 may be in a region at the same time; the threads never touch Python, so that it does not matter who
-holds its lock.
+holds its lock. Threads are POSIX's, or those of Windows where there are no others. Their stacks are
+of one size everywhere, which systems would give 512 KiB to 8 MiB, or what ``ulimit`` says.
 
 Layer: ``emitter``.
 """
@@ -22,6 +23,8 @@ from functrans.emitter.builder import Builder, Module
 from functrans.emitter.types import I32, I64, POINTER, Value
 
 MAX_THREADS = 256
+STACK_BYTES = 8 << 20
+"""The stack of a thread; functions that run on it may keep an eighth of that on it."""
 RUN_CHUNKS = "functrans.run_chunks"
 """The symbol of what runs a region."""
 NUM_THREADS = "functrans.num_threads"
@@ -36,15 +39,20 @@ def run_chunks(b: Builder, name: str, context: Value, count: int) -> None:
     b.call(RUN_CHUNKS, [Value(f"@{name}", POINTER), context, b.index(count)], None)
 
 
-def runtime_text() -> str:
-    """The module that defines ``void @functrans.run_chunks(function, context, count)``."""
+def runtime_text(is_windows: bool = False) -> str:
+    """The module that defines ``void @functrans.run_chunks(function, context, count)``.
+
+    Args:
+      is_windows: whether threads are those of Windows; they are POSIX's otherwise.
+    """
     module = Module()
     module.globals[NUM_THREADS] = f"@{NUM_THREADS} = external global i32"
     for own in ("functrans.take_chunks", "functrans.worker"):
         module.helpers[f"@{own}"] = True
     _write_take(Builder(module, "functrans.take_chunks", [POINTER], None, "internal"))
     _write_worker(Builder(module, "functrans.worker", [POINTER], POINTER, "internal"))
-    _write_run_chunks(Builder(module, RUN_CHUNKS, [POINTER, POINTER, I64], None))
+    b = Builder(module, RUN_CHUNKS, [POINTER, POINTER, I64], None)
+    _write_run_chunks(b, _WindowsThreads(b) if is_windows else _PosixThreads(b))
     return str(module)
 
 
@@ -53,7 +61,80 @@ _HEAD, _SLOT = 64, 16
 the region."""
 
 
-def _write_run_chunks(b: Builder) -> None:
+_NULL = Value("null", POINTER)
+
+
+class _PosixThreads:
+    """How threads are started and waited for: pthreads."""
+
+    def __init__(self, b: Builder) -> None:
+        self._b = b
+        self._attributes = b.alloca_bytes(128)  # pthread_attr_t, of 56 to 64 bytes
+
+    def begin(self) -> None:
+        """Before the first one is started."""
+        self._b.call("pthread_attr_init", [self._attributes], I32)
+        size = self._b.index(STACK_BYTES)
+        self._b.call("pthread_attr_setstacksize", [self._attributes, size], I32)
+
+    def start(self, handle: Value, function: Value, argument: Value) -> Value:
+        """Start one and store its handle; whether that worked."""
+        operands = [handle, self._attributes, function, argument]
+        return self._b.icmp("eq", self._b.call("pthread_create", operands, I32), Value("0", I32))
+
+    def end(self) -> None:
+        """After the last one was started."""
+        self._b.call("pthread_attr_destroy", [self._attributes], I32)
+
+    def join(self, handle: Value) -> None:
+        """Wait for one."""
+        self._b.call("pthread_join", [self._b.load(I64, handle, 8), _NULL], I32)
+
+    def leave(self, handle: Value) -> None:
+        """Let one go."""
+        self._b.call("pthread_detach", [self._b.load(I64, handle, 8)], I32)
+
+
+class _WindowsThreads:
+    """The same with the functions of Windows.
+
+    Reference: Windows API, processthreadsapi.h and synchapi.h.
+    """
+
+    _STACK_SIZE_PARAM_IS_A_RESERVATION = 0x00010000
+    _INFINITE = -1
+
+    def __init__(self, b: Builder) -> None:
+        self._b = b
+
+    def begin(self) -> None:
+        """Before the first one is started."""
+
+    def start(self, handle: Value, function: Value, argument: Value) -> Value:
+        """Start one and store its handle; whether that worked."""
+        b = self._b
+        flags = b.const(I32, self._STACK_SIZE_PARAM_IS_A_RESERVATION)
+        operands = [_NULL, b.index(STACK_BYTES), function, argument, flags, _NULL]
+        thread = b.call("CreateThread", operands, POINTER)
+        b.store(thread, handle, 8)
+        return b.icmp("ne", thread, _NULL)
+
+    def end(self) -> None:
+        """After the last one was started."""
+
+    def join(self, handle: Value) -> None:
+        """Wait for one."""
+        b = self._b
+        thread = b.load(POINTER, handle, 8)
+        b.call("WaitForSingleObject", [thread, b.const(I32, self._INFINITE)], I32)
+        b.call("CloseHandle", [thread], I32)
+
+    def leave(self, handle: Value) -> None:
+        """Let one go."""
+        self._b.call("CloseHandle", [self._b.load(POINTER, handle, 8)], I32)
+
+
+def _write_run_chunks(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
     function, context, count = b.arguments
     wanted = b.convert("sext", b.load(I32, Value(f"@{NUM_THREADS}", POINTER), 4), I64)
     wanted = b.intrinsic("smin", wanted, count)
@@ -65,7 +146,7 @@ def _write_run_chunks(b: Builder) -> None:
         size = b.add(b.index(_HEAD), b.mul(wanted, b.index(_SLOT)))
         b.store(b.call("malloc", [size], POINTER), place, 8)
     shared = b.load(POINTER, place, 8)
-    is_own = b.or_(b.icmp("eq", shared, own), b.icmp("eq", shared, Value("null", POINTER)))
+    is_own = b.or_(b.icmp("eq", shared, own), b.icmp("eq", shared, _NULL))
     job = b.select(is_own, own, shared)
     wanted = b.select(is_own, b.index(0), wanted)
     fields = [b.offset(job, b.index(8 * i)) for i in range(5)]
@@ -76,6 +157,7 @@ def _write_run_chunks(b: Builder) -> None:
     started = b.alloca(I64, align=8)
     b.store(b.index(0), started, 8)
     address = Value("@functrans.worker", POINTER)
+    threads.begin()
     with b.loop(b.index(0), wanted) as number:
         step = b.add(b.index(_HEAD), b.mul(number, b.index(_SLOT)))
         slot = b.offset(job, step)
@@ -84,22 +166,22 @@ def _write_run_chunks(b: Builder) -> None:
         known = b.load(I64, started, 8)
         _atomically(b, "add", fields[4], 1)
         handle = b.element(handles, known, I64)
-        status = b.call("pthread_create", [handle, Value("null", POINTER), address, slot], I32)
-        is_started = b.icmp("eq", status, b.const(I32, 0))
+        is_started = threads.start(handle, address, slot)
         with b.when(is_started, "started"):
             b.store(step, b.element(slots, known, I64), 8)
             b.store(b.add(known, b.index(1)), started, 8)
         with b.when(b.not_(is_started), "failed"):  # its work is left to the others
             _atomically(b, "sub", fields[4], 1)
+    threads.end()
     b.call("functrans.take_chunks", [job], None)
     with b.loop(b.index(0), b.load(I64, started, 8)) as number:
-        handle = b.load(I64, b.element(handles, number, I64), 8)
+        handle = b.element(handles, number, I64)
         slot = b.offset(job, b.load(I64, b.element(slots, number, I64), 8))
         has_begun = b.icmp("eq", _atomically(b, "xchg", slot, 2), b.index(1))
         with b.when(has_begun, "wait"):
-            b.call("pthread_join", [handle, Value("null", POINTER)], I32)
+            threads.join(handle)
         with b.when(b.not_(has_begun), "leave"):
-            b.call("pthread_detach", [handle], I32)
+            threads.leave(handle)
     with b.when(b.not_(is_own), "release"):
         _release(b, job)
     b.ret()
@@ -125,7 +207,7 @@ def _write_worker(b: Builder) -> None:
     with b.when(b.icmp("eq", _atomically(b, "xchg", slot, 1), b.index(0)), "begun"):
         b.call("functrans.take_chunks", [job], None)
     _release(b, job)
-    b.ret(Value("null", POINTER))
+    b.ret(_NULL)
     b.finish()
 
 

@@ -41,6 +41,7 @@ from typing import IO, Any
 import numpy as np
 
 from functrans.core.boundary import warn
+from functrans.machine.system import System, system
 from functrans.records import dataclass
 
 _MAGIC = b"functrans-object"
@@ -334,7 +335,7 @@ def _not_own(status: os.stat_result) -> str | None:
     The superuser's is not: what an administrator's process left behind was made from other programs
     and settings than the user's, and is made anew at no harm.
     """
-    if os.name != "posix":
+    if system() == "windows":
         return None
     if status.st_uid != os.geteuid():
         return "belongs to another user"
@@ -410,6 +411,14 @@ def _limit_bytes() -> int:
     return int(size_mb * 2**20)
 
 
+_PLACES: dict[System, tuple[str, str]] = {
+    "windows": ("LOCALAPPDATA", "AppData/Local"),
+    "macos": ("", "Library/Caches"),
+    "posix": ("XDG_CACHE_HOME", ".cache"),
+}
+"""The environment variable that names the place for caches, and the place beneath the home."""
+
+
 def default_directory() -> Path | None:
     """Where object code is kept; ``None`` if nowhere.
 
@@ -422,8 +431,7 @@ def default_directory() -> Path | None:
         home = Path.home()
     except RuntimeError:  # no home directory
         return None
-    places = {"win32": ("LOCALAPPDATA", "AppData/Local"), "darwin": ("", "Library/Caches")}
-    variable, otherwise = places.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    variable, otherwise = _PLACES[system()]
     base = Path(os.environ.get(variable, "") if variable else "")
     # The XDG specification: relative paths are invalid and ignored.
     return (base if base.is_absolute() else home / otherwise) / "functrans"

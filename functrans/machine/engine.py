@@ -49,6 +49,7 @@ from typing import Any, ParamSpec, TypeVar
 from functrans.core.boundary import warn
 from functrans.emitter.types import Machine
 from functrans.errors import CompilationError
+from functrans.machine.system import function_address, system, unsupported_platform
 from functrans.records import dataclass
 
 _lock = threading.RLock()
@@ -192,7 +193,7 @@ _before = ctypes.create_string_buffer(512)
 
 def _catch_abort() -> None:
     """Have what was done at ``abort`` replaced, and remember it."""
-    if os.name != "posix":
+    if system() == "windows":
         return
     _libc().sigaction(signal.SIGABRT, None, _before)
     _libc().signal(signal.SIGABRT, ctypes.cast(_abort_handler, ctypes.c_void_p))
@@ -200,7 +201,7 @@ def _catch_abort() -> None:
 
 def _restore_abort() -> None:
     """Have done at ``abort`` what was done before."""
-    if os.name == "posix":
+    if system() != "windows":
         _libc().sigaction(signal.SIGABRT, _before, None)
 
 
@@ -212,6 +213,9 @@ _depth = 0
 @_uninterrupted
 def _llvm() -> Any:
     """The binding, initialised once."""
+    reason = unsupported_platform()
+    if reason:
+        raise CompilationError(f"machine code is not made for {reason}")
     try:
         import llvmlite.binding as llvm
     except ImportError as error:
@@ -306,12 +310,27 @@ _PROCESSORS = re.compile(
 )
 
 
+_ADDITION = "define double @f(double %x) { %y = fadd double %x, %x ret double %y }"
+
+
 def _check_processor(triple: str, cpu: str) -> None:
-    if triple.startswith("x86_64") and _PROCESSORS.fullmatch(cpu) is None:
+    """Refuse a name that LLVM does not know.
+
+    On x86-64 it ends the process over one; on others it makes code for a processor without
+    floating-point registers, whose functions are called in another way: results would be wrong.
+    """
+    architecture = triple.split("-")[0]
+    if architecture == "x86_64":
+        is_known = _PROCESSORS.fullmatch(cpu) is not None
+        names = "x86-64, x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, znver4"
+    else:
+        code = compile_object(_ADDITION, 0, Target(triple, cpu, "", ""))
+        is_known = not object_symbols(code)[1]  # the addition is a call otherwise
+        names = "generic, cortex-a72, neoverse-n1, neoverse-v2, apple-m1"
+    if not is_known:
         raise ValueError(
-            f"FUNCTRANS_TARGET_CPU is {cpu!r}, which is no processor of {triple.split('-')[0]}; "
-            "names are LLVM's: x86-64, x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, "
-            "znver4 and so on"
+            f"FUNCTRANS_TARGET_CPU is {cpu!r}, which is no processor of {architecture}; "
+            f"names are LLVM's: {names} and so on"
         )
 
 
@@ -333,7 +352,10 @@ def machine(goal: Target | None = None) -> Machine:
 
 
 def _triple(llvm: Any) -> str:
-    """The triple of this process, with the one object format that the loader reads: ELF."""
+    """The triple of this process, with the one object format that the loader reads: ELF.
+
+    With it names are plain on all systems (no underscore in front), and calls are the system's.
+    """
     triple: str = llvm.get_process_triple()
     return triple if "linux" in triple or triple.endswith("-elf") else f"{triple}-elf"
 
@@ -614,36 +636,12 @@ def provide(name: str, address: Callable[[], int]) -> None:
 def _resolve(name: str, symbols: Mapping[str, int]) -> int:
     """The address behind a name."""
     address = (
-        symbols.get(name) or (_provided.get(name) or functools.partial(_library_symbol, name))()
+        symbols.get(name) or (_provided.get(name) or functools.partial(function_address, name))()
     )
     if not address:
         # LLVM would end the process.
         raise CompilationError(f"a program refers to {name!r}, which is unknown")
     return address
-
-
-@functools.cache
-def _library_symbol(name: str) -> int:
-    """The address of a function of the C library, of libm or of the compiler's run time, or 0."""
-    for library in _libraries():
-        try:
-            function = getattr(library, name)
-        except AttributeError:
-            continue
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
-    return 0
-
-
-@functools.cache
-def _libraries() -> tuple[Any, ...]:
-    """The process itself, libm, and the run time that has the conversions of half precision."""
-    libraries = [ctypes.CDLL(None)] if os.name != "nt" else [ctypes.cdll.msvcrt]
-    for name in ("libm.so.6", "libgcc_s.so.1"):
-        try:
-            libraries.append(ctypes.CDLL(name))
-        except OSError:
-            continue
-    return tuple(libraries)
 
 
 _ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")

@@ -27,6 +27,7 @@ from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.machine import cache, engine
 from functrans.machine.cache import cache_key
 from functrans.passes.simplify import simplify
+from processors import SMALL
 from samples import Row, each_sample
 
 X = np.arange(3.0)
@@ -240,7 +241,7 @@ def test_what_a_process_runs_on_is_in_the_key(monkeypatch: Any) -> None:
         note()
     cache._environment.cache_clear()
     assert engine.target().llvmlite_version == llvmlite.__version__
-    for cpu in ("x86-64", "x86-64-v3", "x86-64-v4"):
+    for cpu in SMALL:
         monkeypatch.setenv("FUNCTRANS_TARGET_CPU", cpu)
         note()
 

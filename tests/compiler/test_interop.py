@@ -240,3 +240,11 @@ def test_static_arguments_keep_their_values() -> None:
     f = ft.jit(lambda x, n: x**n, static_argnums=1).as_cfunc(1.0, 3)
     assert f.signature == "double ft_lambda(double)"
     assert f(2.0) == 8.0
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [("i1", -25), ("u1", 68), ("i2", -25)])
+def test_narrow_results_fill_32_bits(dtype: str, expected: int) -> None:
+    x = np.dtype(dtype).type(200 if dtype == "u1" else -77)
+    f = ft.jit(lambda x: x - x // 3 * 2).as_cfunc(x)
+    wide = ctypes.CFUNCTYPE(ctypes.c_int32, *f.ctypes.argtypes)(f.address)
+    assert f(x) == wide(int(x)) == expected

@@ -97,7 +97,7 @@ def test_the_first_round_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> 
     for _ in range(5):
         wrong = ps.copy()
         wrong[40:, 1] = -1
-        with pytest.raises(ValueError, match=r"[Ii]ntegers to negative integer powers"):
+        with pytest.raises(ValueError, match="negative integer powers"):
             f(xs, wrong)
     np.testing.assert_array_equal(f(xs, ps), _mapped(body)(xs, ps))  # nothing is left behind
 
