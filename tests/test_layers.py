@@ -90,7 +90,7 @@ indexing
 operators
 """,
     "compiler": """
-bounds execution invariants reductions schedule storage symbols threads
+bounds execution invariants products reductions schedule storage symbols threads
 entry merging parts
 functions prepare
 places support
