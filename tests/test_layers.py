@@ -155,7 +155,7 @@ curvature operators series towers
 gauss_newton jet laplacian
 """,
     "sparse": """
-coloring dependence
+coloring dependence separate
 picture values
 products
 rules
