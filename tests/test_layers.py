@@ -77,7 +77,7 @@ table
 """,
     "passes": """
 algebra cotangents dce layouts reuse staging
-executables simplify value_tracers
+executables simplify value_tracers zeros
 evaluate nodes
 batch in_place recording transpose work
 answers pullback pushforward written
