@@ -78,7 +78,7 @@ table
 """,
     "passes": """
 algebra cotangents dce layouts reuse staging
-executables simplify value_tracers
+executables simplify value_tracers zeros
 evaluate nodes
 batch in_place recording transpose work
 answers pullback pushforward written
@@ -91,7 +91,7 @@ indexing
 operators
 """,
     "compiler": """
-bounds execution invariants reductions schedule storage symbols threads
+bounds execution invariants products reductions schedule storage symbols threads
 entry merging parts
 functions prepare
 places support
@@ -156,7 +156,7 @@ curvature operators series towers
 gauss_newton jet laplacian
 """,
     "sparse": """
-coloring dependence
+coloring dependence separate
 picture values
 products
 rules

@@ -11,15 +11,17 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from functrans.compiler.nests import MustStore, NestWriter
 from functrans.compiler.parallel import write_in_chunks
-from functrans.compiler.parts import updates_of_parts
+from functrans.compiler.parts import is_joined, joined_results, updates_of_parts
 from functrans.compiler.places import Body, is_small
 from functrans.compiler.prepare import prepare
 from functrans.compiler.schedule import (
     Call,
+    Item,
     Nest,
     Schedule,
     View,
@@ -50,7 +52,7 @@ class BodyWriter(Body):
         The writers refer to this object, which therefore does not keep them.
         """
         forced: set[Var] = set()
-        by_routine = set(updates_of_parts(self.jaxpr))
+        by_routine = set(updates_of_parts(self.jaxpr)) | set(joined_results(self.jaxpr))
         explored: dict[Any, NestWriter] = {}
         attempt = 0
         while True:
@@ -97,6 +99,8 @@ class BodyWriter(Body):
             writers = self.plan()
         assert self.schedule is not None
         dying = self._last_reads(self.schedule)
+        if not self._occupied:
+            self._place_parts()
         self._find_heirs(self.schedule, writers, dying)
         for number, (item, writer) in enumerate(zip(self.schedule.items, writers, strict=True)):
             if writer is not None:
@@ -255,6 +259,58 @@ class BodyWriter(Body):
                         taken.add(root.var)
                         break
 
+    def parts_of_results(self) -> dict[Var, tuple[Var, int]]:
+        """Variables that can be computed in a result's memory, each with the result and its offset.
+
+        They are what a result is a view of, and what large results are joined from along their
+        first axis. Each has one place; what has memory of its own already is copied.
+        """
+        assert self.schedule is not None
+        shown: dict[Var, Item] = {}
+        made: set[Var] = set()
+        for item in self.schedule.items:
+            if isinstance(item, View) or (isinstance(item, Call) and is_joined(item.eqn)):
+                shown[item.eqn.outputs[0]] = item
+            elif isinstance(item, Nest):
+                made.update(root.var for root in item.roots)
+            elif routine_of(item.eqn) is not None:
+                made.update(item.eqn.outputs)
+        found: dict[Var, tuple[Var, int]] = {}
+        results = set(self.jaxpr.outvars)
+        for out in self.jaxpr.outvars:
+            pending = [(out, 0)] if isinstance(out, Var) and out in shown else []
+            while pending:
+                var, offset = pending.pop()
+                for x in shown[var].eqn.inputs:  # type: ignore[union-attr]  # no nest
+                    aval: Any = x.aval
+                    is_free = x not in results and x not in found and not is_small(aval)
+                    if isinstance(x, Var) and isinstance(out, Var) and is_free:
+                        if x in shown:
+                            pending.append((x, offset))
+                        if x in shown or x in made:
+                            found[x] = (out, offset)
+                    offset += aval.size * aval.dtype.itemsize
+        return found
+
+    def _part_of(self, start: Value, offset: int) -> Value:
+        """An address in an array: the same value each time, so that equal ones are known to be."""
+        if not offset:
+            return start
+        found = self._parts.get((start.text, offset))
+        if found is None:
+            found = self._parts[start.text, offset] = self.b.offset(start, self.b.index(offset))
+        return found
+
+    def _place_parts(self) -> None:
+        """Let parts of results be computed where they will be read."""
+        places: dict[Var, Value] = {}
+        for var, (out, offset) in self.parts_of_results().items():
+            start = self.destinations.get(out)
+            if start is not None:
+                places[var] = self._part_of(start, offset)
+        if places:
+            self.destinations = {**self.destinations, **places}
+
     def _last_reads(self, plan: Schedule) -> list[list[Var]]:
         """Per item, the variables whose memory is free afterwards; views keep what they show."""
         root: dict[Var, Var] = {}
@@ -308,12 +364,23 @@ class BodyWriter(Body):
             stored = self.place_in_memory(var)
             assert stored.pointer is not None
             results.append(Array(stored.pointer, stored.shape, stored.dtype))
+        if is_joined(eqn):
+            self._join(operands, results[0])
+            return
         if eqn.primitive.name == "dot_general":
             operands = [
                 self.converted(x, dtype)  # type: ignore[arg-type]  # it has a result
                 for x, dtype in zip(operands, dtypes, strict=True)
             ]
         routine.write(self.e, operands, results, **eqn.params)
+
+    def _join(self, parts: list[Array], whole: Array) -> None:
+        """Copy the parts of an array that are not in their places."""
+        start = 0
+        for part in parts:
+            place = replace(whole, pointer=self._part_of(whole.pointer, start), shape=part.shape)
+            self.e.copy(part, place)
+            start += part.size * part.dtype.itemsize
 
 
 def _changed_in_place(eqn: Equation) -> Var | None:

@@ -51,12 +51,14 @@ class Planned:
       schedule: its items.
       writers: one per item: who would write a loop nest, ``None`` for other items.
       heirs: variables that are in the memory of one computed later.
+      parts: variables that are computed in a part of a result.
     """
 
     body: BodyWriter
     schedule: Schedule
     writers: tuple[NestWriter | None, ...]
     heirs: Mapping[Var, Var]
+    parts: Mapping[Var, tuple[Var, int]]
 
 
 @contextmanager
@@ -77,7 +79,8 @@ def planned(jaxpr: Jaxpr) -> Iterator[Planned]:
     try:
         writers = body.plan()
         assert body.schedule is not None
-        yield Planned(body, body.schedule, tuple(writers), dict(body.heirs(writers)))
+        heirs, parts = dict(body.heirs(writers)), body.parts_of_results()
+        yield Planned(body, body.schedule, tuple(writers), heirs, parts)
     finally:
         writer.release()
 
@@ -134,7 +137,19 @@ def _place_for(
 def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
     """Whether a result may be written to an argument's memory."""
     shown = _views_of(plan.schedule, given)
+    for part, (whole, _) in plan.parts.items():
+        if whole is out:
+            for var in (part, *_tenants(plan.heirs, part)):
+                if any(
+                    shown.intersection(reads) for reads in plan.schedule.reads[_made(plan, var) :]
+                ):
+                    return False
     return all(_may_write(plan, var, shown) for var in (out, *_tenants(plan.heirs, out)))
+
+
+def _made(plan: Planned, var: Var) -> int:
+    """The number of the item that makes a variable."""
+    return next(i for i, item in enumerate(plan.schedule.items) if var in _results(item))
 
 
 def _tenants(heirs: Mapping[Var, Var], out: Var) -> Iterator[Var]:
@@ -148,7 +163,7 @@ def _tenants(heirs: Mapping[Var, Var], out: Var) -> Iterator[Var]:
 def _may_write(plan: Planned, var: Var, shown: set[Var]) -> bool:
     """Whether a variable may be written to memory that others show."""
     items = plan.schedule.items
-    made = next(i for i, item in enumerate(items) if var in _results(item))
+    made = _made(plan, var)
     if any(shown.intersection(reads) for reads in plan.schedule.reads[made + 1 :]):
         return False
     if not shown.intersection(plan.schedule.reads[made]):

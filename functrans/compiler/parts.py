@@ -5,8 +5,11 @@ parts are written in place instead, as they are in Python. So are parts that are
 of a function that reads ``x[0]``, ``x[1]``, ... is a sum of as many arrays, each zero but at one
 place. Fused into one loop it takes quadratic time to run, and more to compile.
 
-Here: ``with_parts_in_place``, ``updates_of_parts``. Not here: who has which memory
-(``compiler.bodies``).
+A large result that is joined from others, as the entries of a matrix block by block, is no loop
+either: its parts are computed in their places.
+
+Here: ``with_parts_in_place``, ``updates_of_parts``, ``joined_results``. Not here: who has which
+memory (``compiler.bodies``).
 
 Layer: ``compiler``.
 """
@@ -16,12 +19,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from functrans.compiler.schedule import FULLY_UNROLLED
+from functrans.compiler.schedule import FULLY_UNROLLED, is_view
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.primitives.elementwise import add_p
+from functrans.primitives.movement import concatenate_p
 from functrans.primitives.slicing import embed_p, slice_p, slice_update_p
 from functrans.records import dataclass, replace
 
+_WORTH_PLACING = 4096
+"""Elements of a joined array from which its parts are computed in place."""
 _MANY = 8
 """Parts from which it is worth it, and how many times smaller they are than the array."""
 
@@ -174,3 +180,38 @@ def updates_of_parts(jaxpr: Jaxpr) -> list[Var]:
         if _are_many([eqn.inputs[1] for eqn in chain], chain[0].outputs[0])
         for eqn in chain
     ]
+
+
+def is_joined(eqn: Equation) -> bool:
+    """Whether an equation joins whole large arrays of its own dtype one after the other."""
+    if eqn.primitive is not concatenate_p:
+        return False
+    aval = eqn.outputs[0].aval
+    return (
+        eqn.params["axis"] == 0
+        and _size(eqn.outputs[0]) >= _WORTH_PLACING
+        and all(isinstance(x, Var) and x.aval.dtype == aval.dtype for x in eqn.inputs)
+    )
+
+
+def joined_results(jaxpr: Jaxpr) -> list[Var]:
+    """Results joined from arrays of which one is stored anyhow: all are computed in their places.
+
+    Args:
+      jaxpr: a prepared program.
+    """
+    makers: dict[Atom, Equation] = {
+        eqn.outputs[0]: eqn for eqn in jaxpr.eqns if len(eqn.outputs) == 1
+    }
+    found = []
+    for out in jaxpr.outvars:
+        eqn = makers.get(out)
+        if eqn is not None and is_joined(eqn) and any(_is_stored(x, makers) for x in eqn.inputs):
+            found.append(eqn.outputs[0])
+    return found
+
+
+def _is_stored(atom: Atom, makers: Mapping[Atom, Equation]) -> bool:
+    """Whether an array is other memory seen with other extents: its elements are in no loop."""
+    eqn = makers.get(atom)
+    return eqn is not None and is_view(eqn)

@@ -58,6 +58,8 @@ class Body:
         """Variables whose memory is, from the start, that of one computed later in place."""
         self._last_heirs: dict[Var, Var] = {}
         self._occupied: frozenset[Var] = frozenset()
+        self._parts: dict[tuple[str, int], Value] = {}
+        """Addresses in results, by the result's and the offset in bytes."""
         self._temporary: list[int] = []
         self.schedule: Schedule | None = None
         self.is_chunk = False

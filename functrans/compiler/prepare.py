@@ -12,7 +12,7 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from functrans.compiler.execution import execution_of
 from functrans.compiler.invariants import with_invariants_outside
 from functrans.compiler.merging import with_merged_axes
 from functrans.compiler.parts import with_parts_in_place
+from functrans.compiler.products import with_products_inline
 from functrans.compiler.spectra import with_half_spectra
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray
@@ -37,6 +38,9 @@ from functrans.primitives.structural import cast, cast_p, copy_p
 _SMALL = 64
 """Elements of a constant array up to which machine code may contain it."""
 
+_COMPARED_BYTES = 1 << 16
+"""Size of a constant array up to which it is compared with others."""
+
 MAX_EXPANSION_DEPTH = 100
 """Calls in calls; deeper ones are left to the interpreter."""
 
@@ -48,9 +52,10 @@ def prepare(jaxpr: Jaxpr) -> Jaxpr:
     Args:
       jaxpr: a simplified program.
     """
+    known = execution_of(jaxpr).constants
     jaxpr = with_half_spectra(jaxpr)
     writer = _Writer()
-    writer.walk(jaxpr, {}, is_outermost=True, depth=0)
+    writer.walk(jaxpr, _equal_constants(known), is_outermost=True, depth=0)
     consts = {**dict(zip(jaxpr.constvars, jaxpr.consts, strict=True)), **writer.consts}
     result = simplify(
         replace(
@@ -63,9 +68,8 @@ def prepare(jaxpr: Jaxpr) -> Jaxpr:
             cache={},
         )
     )
-    result = with_parts_in_place(result)
+    result = with_products_inline(with_parts_in_place(result))
     result = with_invariants_outside(_with_single_axes(with_merged_axes(result)), prepare)
-    known = execution_of(jaxpr).constants
     result = with_checked_indices(_with_own_results(result), known)
     execution_of(result).constants = known
     return result
@@ -75,6 +79,19 @@ def known_values(jaxpr: Jaxpr) -> Mapping[Var, np.ndarray]:
     """Constants among the arguments that are small enough to be a part of the machine code."""
     known = execution_of(jaxpr).constants
     return {var: value for var, value in known.items() if value.size <= _SMALL}
+
+
+def _equal_constants(known: Mapping[Var, np.ndarray]) -> dict[Var, Atom]:
+    """What stands for constants that equal an earlier one bit by bit, as zeros made twice do."""
+    first: dict[Hashable, Var] = {}
+    found: dict[Var, Atom] = {}
+    for var, value in known.items():
+        if value.nbytes > _COMPARED_BYTES:
+            continue
+        earlier = first.setdefault((var.aval, value.tobytes()), var)
+        if earlier is not var:
+            found[var] = earlier
+    return found
 
 
 class _Writer:

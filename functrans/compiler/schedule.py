@@ -17,6 +17,7 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
@@ -24,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.affine import variable
-from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.lowering import IndexMap, Pointwise, Read, Reduction, Routine
 from functrans.primitives.elementwise import power_p
 from functrans.records import dataclass, field
@@ -50,6 +51,9 @@ SHORT = 32
 """Extents from here on are worth a vector loop: the reduction order depends on it."""
 WIDE = 4096
 """Elements from which a transpose is worth a pass of its own, tile by tile."""
+SUMMED_IN_REGISTERS = 32
+"""The longest axis in front of lanes that is summed inside of them: so many rows are read at once,
+and the partial sums are registers instead of a row of memory that each round reads and writes."""
 DEAR = 6
 """Cost, in additions, from which a variable that is needed twice is stored."""
 LONG_REDUCTION = 1000
@@ -68,7 +72,7 @@ class Root:
       eqn: its equation.
       output: which of the equation's outputs it is.
       space: shape of the iteration space: the variable's, or that of a reduction's operand.
-      loops: axes of the space that are loops; the others are unrolled.
+      loops: axes of the space that are loops, from the outside in; the others are unrolled.
       reduced: the axis that a reduction runs over, else ``None``.
     """
 
@@ -252,6 +256,8 @@ class _Planner:
         """Of the elements of arrays, by their shape."""
         self.kinds: list[str] = []
         self.makers: dict[Var, int] = {}
+        self.readers: Counter[Atom] = Counter()
+        """How often each variable is read by equations."""
 
     def plan(self) -> Schedule:
         """All steps in order."""
@@ -266,6 +272,7 @@ class _Planner:
         for number, eqn in enumerate(self.jaxpr.eqns):
             for var in eqn.outputs:
                 self.makers[var] = number
+            self.readers.update(eqn.inputs)
             lower = eqn.primitive.lower
             if isinstance(lower, Pointwise):
                 kind = "inline"
@@ -335,10 +342,13 @@ class _Planner:
             eqn, kind = self.jaxpr.eqns[number], self.kinds[number]
             keys: set[Key] = set()
             if kind == "reduce":
-                shape = eqn.inputs[0].aval.shape
-                axis = eqn.params["axes"][0]
-                root = Root(eqn, 0, shape, self._loops(shape, axis), axis)
                 x = eqn.inputs[0]
+                shape = x.aval.shape
+                axis = eqn.params["axes"][0]
+                loops = self._loops(shape, axis)
+                if self._is_summed_inside(x, axis, loops, in_memory):
+                    loops = (loops[-1], *[o for o in loops[:-1] if o != axis], axis)
+                root = Root(eqn, 0, shape, loops, axis)
                 key = (self.level.get(x, 0) if isinstance(x, Var) else 0, _extents(root))
                 roots.setdefault(key, []).append(root)
                 keys.add(key)
@@ -375,6 +385,38 @@ class _Planner:
         ):
             return loops[1:]
         return loops
+
+    def _is_summed_inside(
+        self, x: Atom, axis: int, loops: tuple[int, ...], in_memory: set[Var]
+    ) -> bool:
+        """Whether a sum along an axis in front of lanes runs inside of them, all other loops, too.
+
+        That is for operands that are computed from much smaller arrays, whose columns then stay in
+        the cache, and that nothing else has a use for: where another nest reads what they are
+        computed from, both shall share the usual loops.
+        """
+        shape = x.aval.shape
+        if (
+            axis not in loops[:-1]
+            or shape[axis] > SUMMED_IN_REGISTERS
+            or vector_axis(shape) != loops[-1]
+            or not isinstance(x, Var)
+            or self.cost[x] <= DEAR
+        ):
+            return False
+        size = math.prod(shape)
+        pending: list[Var] = [x]
+        while pending:
+            var = pending.pop()
+            number = self.makers.get(var)
+            if 2 * var.aval.size <= size:  # type: ignore[union-attr]  # an array
+                continue
+            is_stored = number is None or self.kinds[number] != "inline" or var in self.forced
+            if is_stored or var in in_memory or self.readers[var] > 1:
+                return False
+            assert number is not None
+            pending.extend(a for a in self.jaxpr.eqns[number].inputs if isinstance(a, Var))
+        return True
 
     def _is_worth_keeping(self, var: Var, wanted: set[Key], own: Key) -> bool:
         if not wanted:
@@ -463,6 +505,11 @@ def is_inner(eqn: Equation) -> bool:
     return bool(shape[axis] <= 16 or axis not in loop_axes(shape))
 
 
+def is_summed_inside(root: Root) -> bool:
+    """Whether the outermost loop runs over lanes, and the innermost over the reduced axis."""
+    return len(root.loops) > 1 and root.reduced == root.loops[-1] < root.loops[0]
+
+
 def _extents(root: Root) -> tuple[int, ...]:
     return tuple(root.space[axis] for axis in root.loops)
 
@@ -471,9 +518,11 @@ def _vector(roots: Sequence[Root]) -> int | None:
     """Which loop runs over lanes: the last one that is long enough, alike for all roots.
 
     Inside it there should be no other loop: elements of different lanes would be far apart. Only a
-    reduction along it must have it.
+    reduction along it must have it, and sums inside of lanes are written for that.
     """
     extents = _extents(roots[0])
+    if all(is_summed_inside(root) for root in roots):
+        return 0
     found = vector_axis(extents)
     last = len(extents) - 1
     if found is not None and (

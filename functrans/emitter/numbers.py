@@ -337,6 +337,12 @@ class Numbers:
         nan = self.isnan(y if ignores_nan else x).value
         return self.select(self._truth(b.or_(wins, nan)), x, y)
 
+    def multiply_add(self, x: Number, y: Number, z: Number) -> Number:
+        """``x * y + z``, of real numbers rounded once."""
+        if x.kind == "f":
+            return self._number(x.dtype, self.b.fma(x.value, y.value, z.value))
+        return self.add(self.multiply(x, y), z)
+
     def clip(self, x: Number, low: Number, high: Number) -> Number:
         """``min(max(x, low), high)``; NaN if any is."""
         if x.kind == "f":

@@ -560,6 +560,23 @@ clip_p: Primitive = ternary(
     ("abc", "abc", "abc"),
     abstract_eval=_clip_aval,
 )
+
+
+def _multiply_add_aval(a: ShapedArray, b: ShapedArray, c: ShapedArray) -> tuple[ShapedArray, ...]:
+    shape = broadcast_shapes("multiply_add", [a.shape, b.shape, c.shape])
+    dtype = promoted_dtype((a.strong(), b, c))
+    if dtype.kind not in "fc":
+        raise TypeError(f"multiply_add: not defined for operands {a}, {b}, {c}")
+    return (ShapedArray(shape, dtype),)
+
+
+multiply_add_p: Primitive = ternary(
+    "multiply_add",
+    lambda a, b, c: a * b + c,  # native code rounds once
+    (lambda t, a, b, c, y: t * b, lambda t, a, b, c, y: t * a, 1),
+    ("b", "a", ""),
+    abstract_eval=_multiply_add_aval,
+)
 absolute_p: Primitive = unary("absolute", np.absolute, lambda t, x, y: t * sign(x), "x")
 sign_p: Primitive = unary("sign", np.sign, 0)
 floor_p: Primitive = unary("floor", np.floor, 0)
@@ -752,9 +769,9 @@ PRIMITIVES: tuple[Primitive, ...] = (
     logaddexp2_p, sin_p, cos_p, tan_p, arcsin_p, arccos_p, arctan_p, sinh_p, cosh_p, tanh_p,
     arcsinh_p, arccosh_p, arctanh_p, circle_square_p, tanh_slope_p,
     arctan2_p, hypot_p, cosine_p, maximum_p, minimum_p, fmax_p, fmin_p,
-    clip_p, absolute_p, sign_p, floor_p, ceil_p, trunc_p, rint_p, spacing_p, heaviside_p,
-    nextafter_p, copysign_p, ldexp_p, where_p, mul_strong_zero_p, equal_p, not_equal_p, less_p,
-    less_equal_p, greater_p, greater_equal_p, logical_and_p, logical_or_p, logical_xor_p,
+    clip_p, multiply_add_p, absolute_p, sign_p, floor_p, ceil_p, trunc_p, rint_p, spacing_p,
+    heaviside_p, nextafter_p, copysign_p, ldexp_p, where_p, mul_strong_zero_p, equal_p, not_equal_p,
+    less_p, less_equal_p, greater_p, greater_equal_p, logical_and_p, logical_or_p, logical_xor_p,
     logical_not_p, bitwise_and_p, bitwise_or_p, bitwise_xor_p, invert_p, left_shift_p,
     right_shift_p, gcd_p, lcm_p, bitwise_count_p, isnan_p, isinf_p, isfinite_p, signbit_p,
     frexp_exponent_p,

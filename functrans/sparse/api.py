@@ -267,7 +267,14 @@ class SparseFunction:
             coloring.check(matrix)
         positions, build = _builder(matrix, self._format)
         evaluate = jit(
-            entries_program(call.without_values(), self._order, matrix, coloring, positions),
+            entries_program(
+                call.without_values(),
+                self._order,
+                matrix,
+                coloring,
+                positions,
+                [array for array, _ in found.captured],
+            ),
             specialize=self._pattern is not None,  # it holds whatever values decide
         )
         only = None

@@ -23,26 +23,40 @@ import numpy as np
 
 from functrans.control.scanning import map as loop_map
 from functrans.core.dispatch import aval_of, dtype_of, innermost_staging, shape_of
+from functrans.core.jaxpr import Var
 from functrans.core.source import here
 from functrans.core.values import Array
 from functrans.errors import NonDifferentiableError, ShapeError
+from functrans.passes.staging import StagingTracer
 from functrans.primitives import elementwise as ew
 from functrans.primitives.indexing import gather
-from functrans.primitives.movement import concatenate
+from functrans.primitives.movement import concatenate, concatenate_p, stack
 from functrans.primitives.slicing import BasicIndex, slice_index
-from functrans.primitives.structural import cast, reshape
+from functrans.primitives.structural import cast, reshape, reshape_p
 from functrans.sparse.coloring import Coloring, sources
 from functrans.sparse.pattern import Call
+from functrans.sparse.separate import separate_products
 from functrans.transforms.forward import jvp, linearize
 from functrans.transforms.reverse import vjp
 from functrans.transforms.vectorize import vmap
 
 _AT_ONCE = 16
 """Products that are batched in one pass."""
+_LONGEST_ROW = 40
+"""Entries that are written side by side: those of all rows of a function's unit, as a camera's."""
+_WIDEST = 16
+"""The longest of the rows that it consists of: the compiler writes such rows as a whole."""
+_MOST_BLOCKS = 8
+_SHORTEST_BLOCK = 256
 
 
 def entries_program(
-    call: Call, order: int, matrix: Any, coloring: Coloring, positions: np.ndarray
+    call: Call,
+    order: int,
+    matrix: Any,
+    coloring: Coloring,
+    positions: np.ndarray,
+    fixed: Sequence[np.ndarray] = (),
 ) -> Callable[..., Any]:
     """The function of all leaves that gives the entries of the derivative.
 
@@ -52,6 +66,7 @@ def entries_program(
       matrix: the pattern, with sorted rows.
       coloring: fits the pattern.
       positions: numbers of the entries of the pattern, by rows, in the order of the result.
+      fixed: arrays that the pattern depends on.
 
     Raises:
       ValueError: the colouring does not fit the pattern.
@@ -62,7 +77,8 @@ def entries_program(
     flat = np.where(
         found.is_row, start + found.color * n_cols + found.place, found.color * n_rows + found.place
     )
-    gathered = _constant(flat[positions])
+    places = flat[positions]
+    gathered = _constant(places)
     columns, rows = coloring.column_colors, coloring.row_colors
     n_columns_colors, n_row_colors = coloring.n_column_colors, coloring.n_row_colors
     derivative = call.derivative(order)
@@ -83,7 +99,16 @@ def entries_program(
         parts = []
         if n_columns_colors:
             assert columns is not None
-            parts.append(_column_products(fun, xs, columns, n_columns_colors))
+            apart = _apart(fun, xs, columns, n_columns_colors, fixed)
+            if apart is not None and not n_row_colors:
+                found_parts = _interleaved(apart, places, n_rows)
+                if found_parts is not None:
+                    return found_parts
+            parts.append(
+                _column_products(fun, xs, columns, n_columns_colors)
+                if apart is None
+                else stack(apart)
+            )
         if n_row_colors:
             assert rows is not None
             parts.append(_row_products(fun, xs, rows, n_row_colors))
@@ -143,6 +168,156 @@ def _column_products(
     return _chunked(lambda seed: _joined(push(*seed)), colors, n_colors, avals)
 
 
+def _apart(
+    fun: Callable[..., list[Any]],
+    xs: tuple[Any, ...],
+    colors: np.ndarray,
+    n_colors: int,
+    fixed: Sequence[np.ndarray],
+) -> list[Any] | None:
+    """Products with the columns of each colour, each by a program of its own."""
+    if n_colors > _AT_ONCE:
+        return None
+    avals: list[Any] = [aval_of(x) for x in xs]
+    found = separate_products(
+        lambda *ts: jvp(fun, xs, ts)[1], avals, _directions(colors, n_colors, avals), fixed
+    )
+    return None if found is None else [_joined(outs) for outs in found]
+
+
+def _interleaved(products: Sequence[Any], places: np.ndarray, n_rows: int) -> Any:
+    """Entries whose places repeat a pattern, as slices of the products side by side.
+
+    Args:
+      products: a vector per colour.
+      places: of the entries in all of them, one after the other.
+      n_rows: elements of a product.
+
+    Returns:
+      The entries, or ``None`` where there is no such pattern.
+    """
+    vectors = _Products(products)
+    blocks = strided_blocks(places, n_rows, vectors.row_length())
+    if blocks is None:
+        return None
+    parts = []
+    for offsets, step, count, width in blocks:
+        columns = [vectors.column(*divmod(offset, n_rows), step, count) for offset in offsets]
+        rows = [stack(columns[i : i + width], 1) for i in range(0, len(columns), width)]
+        parts.append(reshape(stack(rows, 1), (count * len(offsets),)))
+    return parts[0] if len(parts) == 1 else concatenate(parts, 0)
+
+
+class _Products:
+    """Vectors of a program that is being staged, read behind the equations that made them vectors.
+
+    What is read with a step from an array of rows that was made a vector is a column of the rows,
+    which costs nothing; the vector would be in memory.
+    """
+
+    def __init__(self, products: Sequence[Any]) -> None:
+        self.products = products
+        self.staging = innermost_staging()
+        eqns = self.staging.eqns
+        self.makers = {var: eqn for eqn in eqns for var in eqn.outputs}
+
+    def row_length(self) -> int:
+        """Elements of a product that were one row of a result before it was made a vector."""
+        for product in self.products:
+            eqn = self._maker(product)
+            while eqn is not None and eqn.primitive in (concatenate_p, reshape_p):
+                shape = eqn.inputs[0].aval.shape
+                if len(shape) > 1:
+                    return max(1, math.prod(shape[1:]))
+                eqn = self.makers.get(eqn.inputs[0])
+        return 1
+
+    def column(self, number: int, first: int, step: int, count: int) -> Any:
+        """Elements of a product."""
+        x = self.products[number]
+        while (eqn := self._maker(x)) is not None:
+            shape = eqn.inputs[0].aval.shape
+            if eqn.primitive is concatenate_p:
+                part = self._part(eqn, first, first + step * (count - 1))
+                if part is None:
+                    break
+                x, first = part
+            elif eqn.primitive is reshape_p and len(shape) > 1:
+                length = math.prod(shape[1:])
+                if not length or step % length:
+                    break
+                places = [int(i) for i in np.unravel_index(first % length, shape[1:])]
+                start, step = first // length, step // length
+                rows = slice(start, start + step * (count - 1) + 1, step)
+                return slice_index(self._tracer(eqn.inputs[0]), BasicIndex((rows, *places)))
+            else:
+                break
+        return slice_index(x, BasicIndex((slice(first, first + step * (count - 1) + 1, step),)))
+
+    def _maker(self, x: Any) -> Any:
+        return self.makers.get(getattr(x, "_var", None))
+
+    def _tracer(self, var: Any) -> Any:
+        return StagingTracer(self.staging, var)
+
+    def _part(self, eqn: Any, first: int, last: int) -> tuple[Any, int] | None:
+        """The operand of a ``concatenate`` of vectors that holds a range, and where it begins."""
+        for x in eqn.inputs:
+            extent = x.aval.size
+            if first < extent:
+                return (self._tracer(x), first) if last < extent and isinstance(x, Var) else None
+            first, last = first - extent, last - extent
+        return None
+
+
+def strided_blocks(
+    places: np.ndarray, extent: int, row: int = 1
+) -> list[tuple[tuple[int, ...], int, int, int]] | None:
+    """Where numbers are a few rows of a table, each row the one before plus one step.
+
+    Args:
+      places: the numbers.
+      extent: numbers of one row of the table do not cross multiples of this.
+      row: steps over a multiple of this are preferred.
+
+    Returns:
+      Blocks, which follow each other: the first row, the step, the number of rows, and a divisor
+      of the rows' length that is short enough for rows to be written as a whole.
+    """
+    blocks: list[tuple[tuple[int, ...], int, int, int]] = []
+    start = 0
+    while start < len(places):
+        if len(blocks) == _MOST_BLOCKS:
+            return None
+        rest = places[start:]
+        best, other = (_longest_block(rest, extent, n) for n in (row, 1))
+        if other[1] > best[1]:
+            best = other
+        period, length, step, width = best
+        if length < _SHORTEST_BLOCK:
+            return None
+        blocks.append((tuple(rest[:period].tolist()), step, length // period, width))
+        start += length
+    return blocks
+
+
+def _longest_block(rest: np.ndarray, extent: int, row: int) -> tuple[int, int, int, int]:
+    """Period, length, step and width of the longest block at the beginning."""
+    best = (0, 0, 0, 0)
+    for period in range(1, min(_LONGEST_ROW, len(rest) // 2) + 1):
+        width = next(w for w in range(min(period, _WIDEST), 0, -1) if period % w == 0)
+        step = int(rest[period] - rest[0])
+        if step < 1 or step % row or (width < period and width < 4):
+            continue
+        steady = rest[period:] - rest[:-period] == step
+        steady &= rest[period:] // extent == rest[:-period] // extent
+        length = len(steady) if steady.all() else int(np.argmin(steady))
+        count = 1 + length // period
+        if count * period > best[1]:
+            best = (period, count * period, step, width)
+    return best
+
+
 def _row_products(
     fun: Callable[..., list[Any]], xs: tuple[Any, ...], colors: np.ndarray, n_colors: int
 ) -> Any:
@@ -173,12 +348,17 @@ def _seeds(colors: np.ndarray, n_colors: int, avals: Sequence[Any]) -> list[Any]
     """
     staging = innermost_staging()
     assert staging is not None
+    return [staging.lift(seed) for seed in _directions(colors, n_colors, avals)]
+
+
+def _directions(colors: np.ndarray, n_colors: int, avals: Sequence[Any]) -> list[np.ndarray]:
+    """The arrays themselves."""
     found, start = [], 0
     for aval in avals:
         own = colors[start : start + aval.size]
         start += aval.size
         rows = (own == np.arange(n_colors)[:, None]).astype(aval.dtype)
-        found.append(staging.lift(_constant(rows.reshape((n_colors, *aval.shape)))))
+        found.append(_constant(rows.reshape((n_colors, *aval.shape))))
     return found
 
 

@@ -60,6 +60,7 @@ from functrans.passes.simplify import simplify
 from functrans.passes.staging import has_answer, stage
 from functrans.passes.work import forward_bytes, residual_bytes, reverse_bytes
 from functrans.passes.written import WritingTrace, Written
+from functrans.passes.zeros import evaluate_without_zeros, may_be_shorter
 from functrans.primitives.creation import diagonal
 from functrans.primitives.elementwise import equal
 from functrans.primitives.movement import concatenate
@@ -274,21 +275,42 @@ class DenseJacobian:
         shapes = [shape_of(self.outs[i]) for i in outs]
         dtypes = [dtype_of(self.outs[i]) for i in outs]
 
-        def push(seeds: Array, size: int | None) -> list[Any]:
+        def push(seeds: Any, size: int | None) -> list[Any]:
             found = push_forward(nodes, [(node, seeds)], out_nodes, size=size)
             return [
                 None if t is None else cast(t, dtype)
                 for t, dtype in zip(found, dtypes, strict=True)
             ]
 
+        def push_staged(seeds: Any, size: int | None) -> list[Any]:
+            if size is None or isinstance(seeds, Tracer):
+                return push(seeds, size)
+            flags: list[bool] = []
+
+            def pushed(tangents: Any) -> list[Any]:
+                found = push(tangents, size)
+                flags[:] = [t is not None for t in found]
+                return [t for t in found if t is not None]
+
+            program = stage(pushed, [aval_of(seeds)], self.label)
+            return spread(flags, evaluate_without_zeros(program, [seeds]), lambda i: None)
+
         needed = forward_bytes(_above(node, nodes), out_nodes)
+        evaluated = push_staged if self._has_large_sums(n) else push
         found = self._in_chunks(
-            n, nodes, needed, shape, node.dtype, push, shapes, progress, is_row=False
+            n, nodes, needed, shape, node.dtype, evaluated, shapes, progress, is_row=False
         )
         return [
             None if block is None else _shaped(block, own + shape)
             for block, own in zip(found, shapes, strict=True)
         ]
+
+    def _has_large_sums(self, n: int) -> bool:
+        """Whether a batch of tangents may have long sums of what is zero by structure."""
+        trace = self.recorded.trace
+        if type(trace) is not WritingTrace or any(_has_effects(eqn) for eqn in trace.written):
+            return False
+        return any(may_be_shorter(eqn.primitive, eqn.operands, n) for eqn in trace.written)
 
     def _recomputes(self) -> bool:
         """Whether columns are pushed as the function runs, not by what was recorded of it.

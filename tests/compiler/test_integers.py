@@ -16,7 +16,10 @@ from functrans.core.lowering import Pointwise
 from samples import ROWS
 
 # their operands are floats, or words: NumPy's functions take integers, staging does not
-INSIDE = {"mul_strong_zero", "sigmoid_slope", "sigmoid_tilt", "tanh_slope", "threefry2x32"}
+INSIDE = {
+    "mul_strong_zero", "multiply_add", "sigmoid_slope", "sigmoid_tilt", "tanh_slope",
+    "threefry2x32",
+}  # fmt: skip
 
 
 def binary_and_more():

@@ -425,6 +425,16 @@ def _clip_samples(rng: Rng) -> Iterator[Sample]:
     yield Sample("at_bounds", bent, is_smooth=False)
 
 
+def _multiply_add_samples(rng: Rng) -> Iterator[Sample]:
+    yield Sample("same", (uniform(rng, (6,)), uniform(rng, (6,)), uniform(rng, (6,), 2.0, 3.0)))
+    yield Sample("broadcast", (uniform(rng, (2, 1)), uniform(rng, (3,)), uniform(rng, ())))
+    yield Sample("0d", (uniform(rng, ()), uniform(rng, ()), uniform(rng, ())))
+    single = tuple(uniform(rng, (3,)).astype(np.float32) for _ in range(2))
+    yield Sample("f32_scalar", (*single, 2.0))
+    yield Sample("complex", (annulus(rng, (3,)), uniform(rng, (3,)), annulus(rng, (3,))))
+    yield Sample("empty", (uniform(rng, (0,)), uniform(rng, ()), uniform(rng, ())))
+
+
 TERNARY = (
     Row(ew.nextafter_p, _nextafter_samples, by_element(math.nextafter), rtol=0, numpy=np.nextafter,
         zero_in=(1,), is_flat=True, refused=shapes_differ("nextafter", 2)),
@@ -435,6 +445,9 @@ TERNARY = (
         is_flat=True, refused=shapes_differ("where", 3)),
     Row(ew.clip_p, _clip_samples, by_element(lambda x, lo, hi: min(max(x, lo), hi)), rtol=0,
         numpy=np.clip, is_flat=True, refused=shapes_differ("clip", 3)),
+    Row(ew.multiply_add_p, _multiply_add_samples, by_element(lambda a, b, c: a * b + c),
+        linear_in=((0, 2), (1, 2)), refused=(*shapes_differ("multiply_add", 3), Refused(
+            "integers", (np.ones(2, int),) * 3, TypeError, "multiply_add: not"))),
 )  # fmt: skip
 
 

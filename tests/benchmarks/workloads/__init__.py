@@ -8,9 +8,12 @@ from __future__ import annotations
 from tests.benchmarks.record import ProcessWorkload, Workload
 from tests.benchmarks.workloads import (
     alignment,
+    bundle_adjustment,
+    diagonal_lstm,
     elementwise,
     expfit,
     gmm,
+    hand_tracking,
     imperative,
     import_time,
     jet,
@@ -37,7 +40,10 @@ MODULES = (
     rk4,
     odes,
     lstm,
+    diagonal_lstm,
     gmm,
+    hand_tracking,
+    bundle_adjustment,
     imperative,
     laplacian,
     jet,
