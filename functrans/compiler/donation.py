@@ -137,13 +137,17 @@ def _place_for(
 def _may_replace(plan: Planned, out: Var, given: Var) -> bool:
     """Whether a result may be written to an argument's memory."""
     shown = _views_of(plan.schedule, given)
-    for part, (whole, _) in plan.parts.items():
-        if whole is out:
-            for var in (part, *_tenants(plan.heirs, part)):
-                if any(
-                    shown.intersection(reads) for reads in plan.schedule.reads[_made(plan, var) :]
-                ):
+    for part, (whole, offset) in plan.parts.items():
+        if whole is not out:
+            continue
+        for var in (part, *_tenants(plan.heirs, part)):
+            if not offset:  # its elements are where those of the argument are
+                if not _may_write(plan, var, shown):
                     return False
+            elif any(
+                shown.intersection(reads) for reads in plan.schedule.reads[_made(plan, var) :]
+            ):
+                return False
     return all(_may_write(plan, var, shown) for var in (out, *_tenants(plan.heirs, out)))
 
 

@@ -98,3 +98,28 @@ def without_warnings(fun):
             return ft.jit(fun, donate_argnums=0)(x)
 
     return call
+
+
+@each("shape", [(4, 5), (40, 50), (300, 70)])
+def test_results_that_are_views_take_over_an_argument(shape):
+    """Computed element by element in the places of the argument; a warning would be an error."""
+    x = np.random.default_rng(3).normal(size=shape)
+    donated = ft.jit(lambda x: fnp.sin(x) * 2.0 + x, donate_argnums=0)
+    np.testing.assert_array_equal(donated(x.copy()), ft.jit(lambda x: fnp.sin(x) * 2.0 + x)(x))
+
+
+OVERLAPS = {
+    "behind": lambda x: fnp.concatenate([fnp.sin(x[:5000]), fnp.cos(x[5000:])]),
+    "exchanged": lambda x: fnp.concatenate([fnp.sin(x[5000:]), fnp.cos(x[:5000])]),
+    "shifted": lambda x: fnp.concatenate([x[1:] * 2.0, x[:1] + 1.0]),
+    "turned": lambda x: fnp.concatenate([x[:5000][::-1] * 2.0, x[5000:] + x[:5000]]),
+    "read later": lambda x: fnp.concatenate([fnp.sin(x[:5000]), fnp.cumsum(x)[:5000]]),
+    "first part again": lambda x: fnp.concatenate([x[:5000] * 2.0, x[:5000] + x[5000:]]),
+}
+
+
+@each("name", OVERLAPS)
+def test_parts_do_not_overwrite_what_other_parts_read(name):
+    x = np.random.default_rng(4).normal(size=10000)
+    expected = ft.jit(OVERLAPS[name])(x)
+    np.testing.assert_array_equal(without_warnings(OVERLAPS[name])(x.copy()), expected)
