@@ -420,7 +420,7 @@ NARROW: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@each("name", IN_PROGRAMS, by="name", one_of=3)
+@each("name", IN_PROGRAMS, by="name", one_of=3, full=2)
 @each("shape", NARROW)
 @each("masked", ["neither", "first", "second"])
 def test_narrow_masks_leave_programs_in_full(name: str, shape: str, masked: str) -> None:

@@ -148,7 +148,7 @@ QUESTIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@each("question", QUESTIONS)
+@each("question", QUESTIONS, one_of=2, full=2)
 @each("operation", OPERATIONS, by="operation")
 @each("transform", ["grad", "jit"])
 def test_a_pattern_is_that_of_scipy_or_refused(
