@@ -214,7 +214,7 @@ def _write_rounds(
     if are_independent(w.program, jaxpr, length, n_carry) and eqn.outputs:
         assert length is not None
         ys = [w.place_in_memory(var) for var in eqn.outputs]
-        _write_independent_rounds(w, jaxpr, (consts, xs, ys), length, reverse)
+        _write_independent_rounds(w, jaxpr, [*consts, *xs, *ys], n_consts, length, reverse)
         return
     block = BodyWriter(w.program, jaxpr, {}, {})
     writers = block.plan_ahead()
@@ -265,25 +265,26 @@ def _write_rounds(
 def _write_independent_rounds(
     w: BodyWriter,
     jaxpr: Jaxpr,
-    groups: tuple[Sequence[Stored], Sequence[Stored], Sequence[Stored]],
+    arrays: Sequence[Stored],
+    n_consts: int,
     length: int,
     reverse: bool,
 ) -> None:
-    """Rounds without carried values, on threads; ``groups`` are constants, operands, results."""
-    n_consts, n_read = len(groups[0]), len(groups[0]) + len(groups[1])
+    """Rounds without carried values, on threads: of constants, operands and results in order."""
 
     def write(function: RoundsFunction, arrays: list[Stored], counter: Value) -> None:
         block = BodyWriter(function, jaxpr, {}, {})
         writers = block.plan_ahead()
         b = function.b
         number = b.sub(b.index(length - 1), counter) if reverse else counter
+        consts = [const.inner() for const in arrays[:n_consts]]
         entries = [_entry(block, x, number) for x in arrays[n_consts:]]
-        read, kept = entries[: n_read - n_consts], entries[n_read - n_consts :]
-        arguments = [*(const.inner() for const in arrays[:n_consts]), *read]
-        block.start(_block_env(block, jaxpr, arguments), _places(jaxpr.outvars, kept))
+        n_read = len(jaxpr.invars) - n_consts
+        env = _block_env(block, jaxpr, [*consts, *entries[:n_read]])
+        block.start(env, _places(jaxpr.outvars, entries[n_read:]))
         block.write(writers)
 
-    run_rounds(w.whole, length, program_work(jaxpr), [x for g in groups for x in g], write)
+    run_rounds(w.whole, length, program_work(jaxpr), arrays, write)
 
 
 def _new_tape(w: BodyWriter, var: Var, count: Value | None) -> Stored:

@@ -85,11 +85,7 @@ class ProgramFunction:
         """Write the end: give memory back, and return how it went."""
         b = self.b
         b.store(b.const(I32, 0), self._status, 4)
-        b.branch("leave")
-        b.start("leave")
-        for tape in self._tapes:
-            self._give_back(tape)
-        self.frame.release()
+        self._give_all_back()
         b.ret(b.load(I32, self._status, 4))
         self.frame.acquire(lambda: b.ret(b.const(I32, NO_MEMORY)))
         b.finish()
@@ -197,6 +193,14 @@ class ProgramFunction:
                 b.call("memset", [b.offset(data, old), b.const(I32, 0), b.sub(size, old)], POINTER)
             b.store(data, tape.data, 8)
             b.store(wanted, tape.capacity, 8)
+
+    def _give_all_back(self) -> None:
+        """Where all ways out of the function meet: free tapes and memory."""
+        self.b.branch("leave")
+        self.b.start("leave")
+        for tape in self._tapes:
+            self._give_back(tape)
+        self.frame.release()
 
     def _give_back(self, tape: TapeSlots) -> None:
         """Free a tape and those in it."""
@@ -325,11 +329,7 @@ class RoundsFunction(ProgramFunction):
     def finish(self) -> None:
         """Write the end: give memory back."""
         b = self.b
-        b.branch("leave")
-        b.start("leave")
-        for tape in self._tapes:
-            self._give_back(tape)
-        self.frame.release()
+        self._give_all_back()
         b.ret()
         self.frame.acquire(self._leave_without_memory)
         b.finish()

@@ -15,7 +15,6 @@ Layer: ``sparse``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from functrans.passes.simplify import simplify
 from functrans.passes.staging import may_change, stage
 from functrans.primitives import elementwise as ew
 from functrans.primitives.structural import broadcast_to, broadcast_to_p
+from functrans.records import dataclass
 
 _MOST_EQUATIONS = 2_000
 """Of all products together: beyond, the program would take long to compile."""

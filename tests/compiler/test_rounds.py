@@ -13,6 +13,9 @@ from functrans.compiler import rounds
 from functrans.transforms import chunks
 
 ROUNDS = [8, 31, 32, 33, 100]
+# Tolerances: programs and NumPy add the terms of a product, and all terms of a sum, in another
+# order. An absolute error of some units in the last place of the terms is large beside a result in
+# which they cancel; derivatives of derivatives sum 37 and more squares of such sums.
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -214,11 +213,7 @@ class _Product:
     def _may_share(self, longest: Axis, around: int) -> bool:
         """Whether rounds of a loop around the core run on threads, which the core does not then."""
         roles, core = self.roles, self.core
-        work = math.prod(
-            axis.extent
-            for axes in (roles.batch, roles.rows, roles.columns, roles.summed)
-            for axis in axes
-        )
+        work = count([*roles.batch, *roles.rows, *roles.columns, *roles.summed])
         copied = core.column.extent * core.summed.extent if core.kind == "packed" else 0
         if core.kind == "gemm" and (len(roles.summed) > 1 or work // around >= PACKED_WORK):
             return False  # a loop adds to what is there, or BLAS has threads of its own
