@@ -31,16 +31,19 @@ NUM_THREADS = "functrans.num_threads"
 """The symbol of how many threads there may be, a 32-bit integer."""
 
 
-def run_chunks(b: Builder, name: str, context: Value, count: int) -> None:
+def run_chunks(b: Builder, name: str, context: Value, count: int, first: int = 0) -> None:
     """Call ``void @name(context, k)`` for all ``k`` below ``count``, in any order.
 
-    The caller takes part. Threads take the next number from a counter that they share.
+    The caller takes part. Threads take the next number from a counter that they share. Numbers from
+    ``first`` on wait until those below are done: whoever finds none of them left gives its
+    processor away until the others have finished theirs. Two regions would start threads twice.
     """
-    b.call(RUN_CHUNKS, [Value(f"@{name}", POINTER), context, b.index(count)], None)
+    arguments = [Value(f"@{name}", POINTER), context, b.index(count), b.index(first)]
+    b.call(RUN_CHUNKS, arguments, None)
 
 
 def runtime_text(is_windows: bool = False) -> str:
-    """The module that defines ``void @functrans.run_chunks(function, context, count)``.
+    """The module that defines ``void @functrans.run_chunks(function, context, count, first)``.
 
     Args:
       is_windows: whether threads are those of Windows; they are POSIX's otherwise.
@@ -49,16 +52,18 @@ def runtime_text(is_windows: bool = False) -> str:
     module.globals[NUM_THREADS] = f"@{NUM_THREADS} = external global i32"
     for own in ("functrans.take_chunks", "functrans.worker"):
         module.helpers[f"@{own}"] = True
-    _write_take(Builder(module, "functrans.take_chunks", [POINTER], None, "internal"))
+    threads = _WindowsThreads if is_windows else _PosixThreads
+    b = Builder(module, "functrans.take_chunks", [POINTER], None, "internal")
+    _write_take(b, threads(b))
     _write_worker(Builder(module, "functrans.worker", [POINTER], POINTER, "internal"))
-    b = Builder(module, RUN_CHUNKS, [POINTER, POINTER, I64], None)
-    _write_run_chunks(b, _WindowsThreads(b) if is_windows else _PosixThreads(b))
+    b = Builder(module, RUN_CHUNKS, [POINTER, POINTER, I64, I64], None)
+    _write_run_chunks(b, threads(b))
     return str(module)
 
 
 _HEAD, _SLOT = 64, 16
-"""Bytes of a region: function, context, count, next number, users; then per thread its state and
-the region."""
+"""Bytes of a region: function, context, count, next number, users, how many come first, how many of
+these are done; then per thread its state and the region."""
 
 
 _NULL = Value("null", POINTER)
@@ -69,10 +74,10 @@ class _PosixThreads:
 
     def __init__(self, b: Builder) -> None:
         self._b = b
-        self._attributes = b.alloca_bytes(128)  # pthread_attr_t, of 56 to 64 bytes
 
     def begin(self) -> None:
         """Before the first one is started."""
+        self._attributes = self._b.alloca_bytes(128)  # pthread_attr_t, of 56 to 64 bytes
         self._b.call("pthread_attr_init", [self._attributes], I32)
         size = self._b.index(STACK_BYTES)
         self._b.call("pthread_attr_setstacksize", [self._attributes, size], I32)
@@ -93,6 +98,10 @@ class _PosixThreads:
     def leave(self, handle: Value) -> None:
         """Let one go."""
         self._b.call("pthread_detach", [self._b.load(I64, handle, 8)], I32)
+
+    def give_way(self) -> None:
+        """Let another one have this processor."""
+        self._b.call("sched_yield", [], I32)
 
 
 class _WindowsThreads:
@@ -133,9 +142,13 @@ class _WindowsThreads:
         """Let one go."""
         self._b.call("CloseHandle", [self._b.load(POINTER, handle, 8)], I32)
 
+    def give_way(self) -> None:
+        """Let another one have this processor."""
+        self._b.call("SwitchToThread", [], I32)
+
 
 def _write_run_chunks(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
-    function, context, count = b.arguments
+    function, context, count, before = b.arguments
     wanted = b.convert("sext", b.load(I32, Value(f"@{NUM_THREADS}", POINTER), 4), I64)
     wanted = b.intrinsic("smin", wanted, count)
     wanted = b.sub(b.intrinsic("smin", wanted, b.index(MAX_THREADS)), b.index(1))
@@ -149,9 +162,9 @@ def _write_run_chunks(b: Builder, threads: _PosixThreads | _WindowsThreads) -> N
     is_own = b.or_(b.icmp("eq", shared, own), b.icmp("eq", shared, _NULL))
     job = b.select(is_own, own, shared)
     wanted = b.select(is_own, b.index(0), wanted)
-    fields = [b.offset(job, b.index(8 * i)) for i in range(5)]
-    first = (function, context, count, b.index(0), b.index(1))
-    for value, field in zip(first, fields, strict=True):
+    fields = [b.offset(job, b.index(8 * i)) for i in range(7)]
+    values = (function, context, count, b.index(0), b.index(1), before, b.index(0))
+    for value, field in zip(values, fields, strict=True):
         b.store(value, field, 8)
     handles, slots = (b.alloca(I64, MAX_THREADS, align=8) for _ in range(2))
     started = b.alloca(I64, align=8)
@@ -211,20 +224,34 @@ def _write_worker(b: Builder) -> None:
     b.finish()
 
 
-def _write_take(b: Builder) -> None:
+def _write_take(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
     """Call the function for one number after the other, until there is none."""
     job = b.arguments[0]
-    function, context, count, following = (b.offset(job, b.index(8 * i)) for i in range(4))
-    called = b.load(POINTER, function, 8)
-    argument = b.load(POINTER, context, 8)
-    last = b.load(I64, count, 8)
-    head, body, done = b.label("next"), b.label("chunk"), b.label("done")
+    fields = [b.offset(job, b.index(8 * i)) for i in (0, 1, 2, 5)]
+    called, argument = (b.load(POINTER, field, 8) for field in fields[:2])
+    last, before = (b.load(I64, field, 8) for field in fields[2:])
+    following, finished = (b.offset(job, b.index(8 * i)) for i in (3, 6))
+    labels = ("next", "chosen", "early", "late", "waiting", "chunk", "done")
+    head, chosen, early, late, waiting, body, done = map(b.label, labels)
     b.branch(head)
     b.start(head)
     number = b.emit(I64, f"atomicrmw add ptr {following.text}, i64 1 monotonic")
-    b.branch_if(b.icmp("slt", number, last), body, done)
+    b.branch_if(b.icmp("slt", number, last), chosen, done)
+    call = f"call void {called.text}(ptr {argument.text}, i64 {number.text})"
+    b.start(chosen)
+    b.branch_if(b.icmp("slt", number, before), early, late)
+    b.start(early)
+    b.statement(call)
+    _atomically(b, "add", finished, 1)
+    b.branch(head)
+    b.start(late)
+    known = b.emit(I64, f"load atomic i64, ptr {finished.text} acquire, align 8")
+    b.branch_if(b.icmp("slt", known, before), waiting, body)
+    b.start(waiting)
+    threads.give_way()
+    b.branch(late)
     b.start(body)
-    b.statement(f"call void {called.text}(ptr {argument.text}, i64 {number.text})")
+    b.statement(call)
     b.branch(head)
     b.start(done)
     b.ret()

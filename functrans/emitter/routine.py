@@ -167,6 +167,7 @@ class Routines(Numbers):
         count: int,
         arrays: Sequence[Array],
         write: Callable[[Routines, list[Array], Value], None],
+        first: int = 0,
     ) -> None:
         """Run a piece of code for all ``k`` below ``count``, on as many threads as there may be.
 
@@ -175,6 +176,7 @@ class Routines(Numbers):
           arrays: what the code reads and writes; no piece writes what another one reads.
           write: writes the code, given the emitter of a function of its own (``on``), the arrays in
             it, and ``k``.
+          first: pieces that are done before any other one begins, which may read what they write.
         """
         b = self.b
         name = f"chunk{b.module.next_number()}"
@@ -195,7 +197,7 @@ class Routines(Numbers):
         inner.ret()
         inner.finish()
         if self.on_threads:
-            run_chunks(b, name, context, count)
+            run_chunks(b, name, context, count, first)
             return
         b.module.helpers[f"@{name}"] = True  # defined, not declared
         with self.count(count) as k:

@@ -166,7 +166,10 @@ def test_products_that_fill_their_tiles_badly_are_left_to_blas(rng: np.random.Ge
 @pytest.mark.parametrize("name", ["f8", "f4"])
 @pytest.mark.parametrize(
     "sizes",
-    [(64, 64, 64), (67, 65, 70), (5, 100, 600), (129, 257, 513), (300, 300, 7), (1000, 9, 40)],
+    [
+        *((64, 64, 64), (67, 65, 70), (5, 100, 600), (129, 257, 513), (300, 300, 7), (1000, 9, 40)),
+        *((7, 1500, 700), (40, 1500, 700)),  # panels of several slices, on one thread and on some
+    ],
 )
 def test_large_products_are_panels_in_any_order(
     sizes: tuple[int, int, int], name: str, registers: int, rng: np.random.Generator
@@ -188,7 +191,7 @@ def test_large_products_are_panels_in_any_order(
 def test_no_element_depends_on_the_number_of_threads(name: str, rng: np.random.Generator) -> None:
     product = ft.jit(lambda a, b: a @ b)
     before = ft.get_num_threads()
-    for m, n, k in ((300, 310, 320), (20, 2000, 260), (2000, 20, 260), (513, 64, 700)):
+    for m, n, k in ((300, 310, 320), (20, 2000, 260), (2000, 20, 260), (513, 64, 700), (60, 1500, 700)):
         a, b = _draw(rng, (m, k), name), _draw(rng, (k, n), name)
         found = []
         try:

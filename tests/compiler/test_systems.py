@@ -47,13 +47,13 @@ C99 = {
     *("floorf", "ceil", "ceilf", "trunc", "truncf", "fma", "fmaf", "nearbyint", "nearbyintf"),
 }
 PTHREADS = {
-    *("pthread_create", "pthread_join", "pthread_detach", "pthread_attr_init"),
+    *("pthread_create", "pthread_join", "pthread_detach", "sched_yield", "pthread_attr_init"),
     *("pthread_attr_setstacksize", "pthread_attr_destroy"),
 }
 PYTHON = {"PyErr_CheckSignals", "PyGILState_Ensure", "PyGILState_Release"}
 SHOWN: dict[str | None, set[str]] = {
     "ucrtbase.dll": C99,
-    "kernel32.dll": {"CreateThread", "WaitForSingleObject", "CloseHandle"},
+    "kernel32.dll": {"CreateThread", "WaitForSingleObject", "CloseHandle", "SwitchToThread"},
     "ntdll.dll": {"__chkstk", "memcpy"},
     None: C99 | PTHREADS | PYTHON | {"bzero", "__bzero"},
 }
@@ -295,6 +295,7 @@ declare ptr @memmove(ptr, ptr, i64)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
 declare i32 @pthread_detach(i64)
+declare i32 @sched_yield()
 define win64cc ptr @w.malloc(i64 %n) { %r = call ptr @malloc(i64 %n) ret ptr %r }
 define win64cc ptr @w.realloc(ptr %p, i64 %n) { %r = call ptr @realloc(ptr %p, i64 %n) ret ptr %r }
 define win64cc void @w.free(ptr %p) { call void @free(ptr %p) ret void }
@@ -350,6 +351,10 @@ define win64cc i32 @w.WaitForSingleObject(ptr %thread, i32 %milliseconds) {
   store i64 1, ptr %mark
   %n = atomicrmw add ptr @waited, i64 1 monotonic
   ret i32 0
+}
+define win64cc i32 @w.SwitchToThread() {
+  %status = call i32 @sched_yield()
+  ret i32 1
 }
 define win64cc i32 @w.CloseHandle(ptr %thread) {
   %mark = getelementptr %thread, ptr %thread, i64 0, i32 3
@@ -478,11 +483,11 @@ from functrans.machine.engine import compile_object, load_object
 resource.setrlimit(resource.RLIMIT_STACK, (64 << 20, resource.RLIM_INFINITY))  # for this thread
 ft.set_num_threads(4)
 deep = load_object(compile_object({DEEP!r}, 1))
-types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
 run = ctypes.CFUNCTYPE(None, *types)(threads._runtime().address({RUN_CHUNKS!r}))
 sums = np.zeros(2_000, np.int64)
 for _ in range(20):
-    run(deep.address("deep"), sums.ctypes.data, sums.size)
+    run(deep.address("deep"), sums.ctypes.data, sums.size, 0)
 print(sums.sum())
 """
     done = subprocess.run(

@@ -1,5 +1,6 @@
 """Threads: how many there are, and loops that run on several of them."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from functrans.compiler import parallel, threads
 from functrans.compiler.compiled import plan_of
 from functrans.compiler.programs import write_program
 from functrans.compiler.support import NativePart
+from functrans.emitter.chunks import RUN_CHUNKS
+from functrans.machine.engine import compile_object, load_object
 
 RNG = np.random.default_rng(0)
 VECTOR = RNG.normal(size=300_011)
@@ -97,6 +100,51 @@ def test_two_python_threads_in_parallel_loops() -> None:
     for worker in workers:
         worker.join()
     assert not wrong
+
+
+IN_TWO_STEPS = """
+define void @piece(ptr %numbers, i64 %k) {
+  %own = getelementptr i64, ptr %numbers, i64 %k
+  %is_early = icmp slt i64 %k, 40
+  br i1 %is_early, label %wait, label %sum
+wait:
+  %round = phi i64 [ 0, %0 ], [ %after, %wait ]
+  %after = add i64 %round, 1
+  store volatile i64 %after, ptr %own
+  %is_more = icmp slt i64 %after, 2000
+  br i1 %is_more, label %wait, label %end
+sum:
+  %j = phi i64 [ 0, %0 ], [ %next, %sum ]
+  %before = phi i64 [ 0, %0 ], [ %total, %sum ]
+  %place = getelementptr i64, ptr %numbers, i64 %j
+  %number = load i64, ptr %place
+  %total = add i64 %before, %number
+  %next = add i64 %j, 1
+  %is_left = icmp slt i64 %next, 40
+  br i1 %is_left, label %sum, label %store
+store:
+  store i64 %total, ptr %own
+  br label %end
+end:
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_pieces_that_come_first_are_done_before_the_others_begin(count: int) -> None:
+    loaded = load_object(compile_object(IN_TWO_STEPS, 1))
+    types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    run = ctypes.CFUNCTYPE(None, *types)(threads._runtime().address(RUN_CHUNKS))
+    before = ft.get_num_threads()
+    ft.set_num_threads(count)
+    try:
+        for _ in range(100):
+            numbers = np.zeros(80, np.int64)
+            run(loaded.address("piece"), numbers.ctypes.data, numbers.size, 40)
+            assert (numbers == [2_000] * 40 + [80_000] * 40).all()
+    finally:
+        ft.set_num_threads(before)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -3,11 +3,12 @@
 Here: ``write_packed``. Not here: which products are computed so (``dot_plan``), the others
 (``dot``).
 
-The second operand is copied once, in panels of as many columns as a tile has; the first one block
-by block, in panels of as many rows, into memory that stays in the second-level cache. A tile's sums
-stay in registers for a block of terms and are then added to the result. Rows (and columns, where
-there are few rows) are cut into chunks, which whoever is free takes: no thread waits for another
-one by spinning, so that a busy machine costs what it takes away and no more.
+The second operand is copied once, in panels of as many columns as a tile has, and in slices of as
+many terms as leave it in the last-level cache; the first one block by block, in panels of as many
+rows, into memory that stays in the second-level cache. A tile's sums stay in registers for a block
+of terms and are then added to the result. Rows (and columns, where there are few rows) are cut into
+chunks, which whoever is free takes: no thread waits for another one by spinning, so that a busy
+machine costs what it takes away and no more.
 
 The order of additions depends on nothing but the position in the sum: the terms of a block one
 after the other, each multiplied and added with one rounding, then the blocks.
@@ -25,18 +26,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from functrans.emitter.types import I32, I64
 from functrans.primitives.native.dot_plan import WORTH_THREADS
 from functrans.primitives.native.routine_loops import LoopVariable
 
 if TYPE_CHECKING:
+    from functrans.emitter.builder import Builder
     from functrans.emitter.routine import Array, Routines
     from functrans.emitter.types import Value
     from functrans.primitives.native.dot_plan import Core
 
 _TERMS = 256
 """Terms that are added up in registers."""
-_BLOCK_ROWS = 96
-"""Most rows of a copied block: with 256 terms of 8 bytes, 192 KiB."""
+_BLOCK_BYTES = 192 << 10
+"""Most bytes of a copied block: 256 terms of 96 rows in float64."""
+_SLICE_BYTES = 4 << 20
+"""Most bytes of copied panels, as far as a block of terms allows."""
 _CHUNKS = 8
 """As many chunks at least, where there is work for them."""
 
@@ -57,65 +62,103 @@ class _Packed:
         self.m, self.n, self.k = core.row.extent, core.column.extent, core.summed.extent
         self.across = -(-self.n // self.width)  # panels of columns
         down = -(-self.m // self.height)
-        most = _BLOCK_ROWS // self.height
+        most = _BLOCK_BYTES // (_TERMS * dtype.itemsize * self.height)
         self.tall = max(1, min(most, -(-down // _CHUNKS)))  # panels of rows of a chunk
         self.rows = -(-down // self.tall)
         splits = max(1, min(-(-_CHUNKS // self.rows), self.across // 8))
         self.wide = -(-self.across // splits)  # panels of columns of a chunk
         self.columns = -(-self.across // self.wide)
+        blocks = _SLICE_BYTES // (self.across * self.width * _TERMS * dtype.itemsize)
+        self.depth = min(self.k, max(1, blocks) * _TERMS)  # terms of a slice
 
     def write(self, a: Array, b: Array, out: Array) -> None:
-        """All of it, on threads where it is worth them."""
-        e, size = self.e, self.dtype.itemsize
-        panels = e.workspace((self.across * self.k * self.width,), self.dtype)
-        block = self.tall * self.height * min(self.k, _TERMS)
+        """All of it, slice by slice."""
+        e = self.e
+        panels = e.workspace((self.across * self.depth * self.width,), self.dtype)
+        start = e.workspace((1,), np.dtype(np.int64))  # the first term of the slice
+        block = self.tall * self.height * min(self.k, _TERMS) * self.dtype.itemsize
+        if self.depth == self.k:
+            e.b.store(e.b.index(0), start.pointer, 8)
+            self._write_slice(a, b, panels, out, start, block)
+            return
+        with e.b.loop(e.b.index(0), e.b.index(self.k), self.depth) as first:
+            e.b.store(first, start.pointer, 8)
+            self._write_slice(a, b, panels, out, start, block)
+
+    def _write_slice(
+        self, a: Array, b: Array, panels: Array, out: Array, start: Array, block: int
+    ) -> None:
+        """On threads where it is worth them."""
+        e = self.e
         if self.m * self.n * self.k < WORTH_THREADS:
-            memory = e.workspace((block,), self.dtype)
+            memory = e.workspace((block,), np.dtype(np.uint8)).pointer
             with e.count(self.across) as panel:
-                self._copy_columns(e, b, panels, panel)
+                self._copy_columns(e, b, panels, start, panel)
             with e.count(self.rows * self.columns) as number:
-                self._chunk(e, a, panels, out, memory.pointer, number)
+                self._chunk(e, a, panels, out, start, memory, number)
             return
 
-        def copy(e: Routines, arrays: list[Array], number: Value) -> None:
-            source, target = arrays
-            self._copy_columns(e, source, target, number)
+        def piece(e: Routines, arrays: list[Array], number: Value) -> None:
+            left, right, *others = arrays
+            rest = e.b.sub(number, e.b.index(self.across))
+            is_copy = e.b.icmp("slt", rest, e.b.index(0))
+            with e.b.when(is_copy):
+                self._copy_columns(e, right, others[0], others[-1], number)
+            with e.b.when(e.b.not_(is_copy)):
+                self._chunk(e, left, *others, e.b.alloca_bytes(block), rest)
 
-        def chunk(e: Routines, arrays: list[Array], number: Value) -> None:
-            left, right, result = arrays
-            self._chunk(e, left, right, result, e.b.alloca_bytes(block * size), number)
-
-        e.in_chunks(self.across, [b, panels], copy)
-        e.in_chunks(self.rows * self.columns, [a, panels, out], chunk)
+        count = self.across + self.rows * self.columns
+        e.in_chunks(count, [a, b, panels, out, start], piece, first=self.across)
 
     # Each is a function that all products of a program share; extents and steps are arguments.
 
-    def _copy_columns(self, e: Routines, b: Array, panels: Array, panel: Value) -> None:
+    def _copy_columns(
+        self, e: Routines, b: Array, panels: Array, start: Array, panel: Value
+    ) -> None:
         """One panel of columns."""
         column, k = self.core.column, self.core.summed
-        numbers = (self.n, self.k, k.b, column.b)
+        numbers = (self.n, k.b, column.b)
         is_row = column.b == 1
+        first, terms = self._slice(e, start)
+        source = self._at(e, b.pointer, (first, k.b))
         e.b.helper(
             f"functrans.packed_copy_{self.dtype}_{self.lanes}_{int(is_row)}",
-            [b.pointer, panels.pointer, panel, *map(e.b.index, numbers)],
+            [source, panels.pointer, panel, terms, *map(e.b.index, numbers)],
             None,
             lambda inner: self._write_copy_columns(e.on(inner), is_row),
         )
 
     def _chunk(
-        self, e: Routines, a: Array, panels: Array, out: Array, memory: Value, number: Value
+        self,
+        e: Routines,
+        a: Array,
+        panels: Array,
+        out: Array,
+        start: Array,
+        memory: Value,
+        number: Value,
     ) -> None:
         """The tiles of some rows and columns."""
         row, k = self.core.row, self.core.summed
-        numbers = (self.m, self.n, self.k, row.a, k.a, row.out)
+        numbers = (self.m, self.n, row.a, k.a, row.out)
         chunks = (self.tall, self.wide, self.columns, self.across)
-        pointers = [a.pointer, panels.pointer, out.pointer, memory, number]
+        first, terms = self._slice(e, start)
+        source = self._at(e, a.pointer, (first, k.a))
         e.b.helper(
             f"functrans.packed_chunk_{self.dtype}_{self.height}_{self.lanes}",
-            [*pointers, *map(e.b.index, (*numbers, *chunks))],
+            [
+                *(source, panels.pointer, out.pointer, memory, number, first, terms),
+                *map(e.b.index, (*numbers, *chunks)),
+            ],
             None,
             lambda inner: self._write_chunk(e.on(inner)),
         )
+
+    def _slice(self, e: Routines, start: Array) -> tuple[Value, Value]:
+        """Its first term, and how many it has."""
+        first = e.b.load(I64, start.pointer, 8)
+        left = e.b.sub(e.b.index(self.k), first)
+        return first, e.b.intrinsic("smin", left, e.b.index(self.depth))
 
     def _at(self, e: Routines, pointer: Value, *terms: tuple[Value | int, Value | int]) -> Value:
         """The address of an element, by indices and their steps."""
@@ -129,7 +172,7 @@ class _Packed:
     def _write_copy_columns(self, e: Routines, is_row: bool) -> None:
         """Behind the last column, that again, whose sums nobody reads."""
         build = e.b
-        b, panels, panel, n, k, k_step, column_step = build.arguments
+        b, panels, panel, k, n, k_step, column_step = build.arguments
         first = build.mul(panel, build.index(self.width))
         target = self._at(e, panels, (panel, build.mul(k, build.index(self.width))))
         is_full = build.icmp("sle", build.add(first, build.index(self.width)), n)
@@ -154,7 +197,7 @@ class _Packed:
     def _write_chunk(self, e: Routines) -> None:
         """Block of terms by block of terms."""
         build = e.b
-        a, panels, out, memory, number, m, n, k, *rest = build.arguments
+        a, panels, out, memory, number, before, k, m, n, *rest = build.arguments
         row_step, k_step, out_step, tall, wide, across_chunks, across = rest
         rows, columns = build.udiv(number, across_chunks), build.urem(number, across_chunks)
         height = build.index(self.height)
@@ -187,7 +230,8 @@ class _Packed:
                 target = self._at(e, out, (row, out_step), (column, 1))
                 within = build.sub(m, row), build.sub(n, column)
                 own = self._at(e, memory, (q, block))
-                self._tile(e, own, right, terms, base, target, out_step, within, spare)
+                done = build.add(before, base)
+                self._tile(e, own, right, terms, done, target, out_step, within, spare)
         build.ret()
 
     def _tile(
@@ -196,7 +240,7 @@ class _Packed:
         left: Value,
         right: Value,
         terms: Value,
-        base: Value,
+        done: Value,
         target: Value,
         out_step: Value,
         within: tuple[Value, Value],
@@ -210,7 +254,7 @@ class _Packed:
         )
         size = build.index(self.dtype.itemsize)
         with build.when(is_inside):
-            self._sum(e, left, right, terms, base, target, build.mul(out_step, size))
+            self._sum(e, left, right, terms, done, target, build.mul(out_step, size))
         with build.when(build.not_(is_inside)):
             self._sum(e, left, right, terms, zero, spare, build.mul(full[1], size))
             extents = [
@@ -220,9 +264,9 @@ class _Packed:
             with e.each(extents) as (i, j):
                 x = e.load(self.dtype, self._at(e, spare, (i, self.width), (j, 1)))
                 to = self._at(e, target, (i, out_step), (j, 1))
-                with build.when(build.icmp("ne", base, zero)):
+                with build.when(build.icmp("ne", done, zero)):
                     e.store(e.add(e.load(self.dtype, to), x), to)
-                with build.when(build.icmp("eq", base, zero)):
+                with build.when(build.icmp("eq", done, zero)):
                     e.store(x, to)
 
     def _sum(
@@ -231,22 +275,23 @@ class _Packed:
         left: Value,
         right: Value,
         terms: Value,
-        base: Value,
+        done: Value,
         target: Value,
         step: Value,
     ) -> None:
-        """Call the function that sums a tile; it adds to what is there unless ``base`` is 0."""
+        """Call the function that sums a tile; it adds to what is there if terms are ``done``."""
         name = f"functrans.packed_{self.dtype}_{self.height}_{self.lanes}"
         e.b.helper(
             name,
-            [left, right, terms, base, target, step],
+            [left, right, terms, done, target, step],
             None,
             lambda inner: self._write_sum(e.on(inner)),
         )
 
     def _write_sum(self, e: Routines) -> None:
         build, size = e.b, self.dtype.itemsize
-        left, right, terms, base, target, step = build.arguments
+        left, right, terms, done, target, step = build.arguments
+        self._prefetch(build, target, step)
         tile = list(itertools.product(range(self.height), range(2)))
         sums = [LoopVariable(e, e.constant(self.dtype, 0, self.lanes)) for _ in tile]
         with e.count(terms) as term:
@@ -279,7 +324,7 @@ class _Packed:
             for place, total in zip(places(), sums, strict=True):
                 combine(place, total)
 
-        is_first = build.icmp("eq", base, build.index(0))
+        is_first = build.icmp("eq", done, build.index(0))
         with build.when(is_first):
             finish(lambda place, total: e.store(total.get(), place))
         with build.when(build.not_(is_first)):
@@ -289,3 +334,11 @@ class _Packed:
                 )
             )
         build.ret()
+
+    def _prefetch(self, build: Builder, target: Value, step: Value) -> None:
+        """Have the rows of a result come nearer: each lies in a page that no hardware looks at."""
+        read, keep, data = (build.const(I32, k) for k in (0, 3, 1))
+        for r, last in itertools.product(range(self.height), (0, 1)):
+            row = build.offset(target, build.mul(step, build.index(r)))
+            at = build.offset(row, build.index(last * (self.width * self.dtype.itemsize - 1)))
+            build.call("llvm.prefetch.p0", [at, read, keep, data], None)
