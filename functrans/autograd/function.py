@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from functrans.autograd.recording import (
 )
 from functrans.autograd.residuals import region_of
 from functrans.autograd.tensors import Tensor, View
+from functrans.autograd.views import viewed_as
 from functrans.autograd.writes import CopySlices, check_view, check_write, note_own, write
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import warn
@@ -304,6 +305,7 @@ def apply_recorded(
     finish.check(outs)
     node = None
     if is_recorded and any(isinstance(out, Tensor) for out in outs):
+        nodes = [_without_hooks(*pair, finish.dirty) for pair in zip(inputs, nodes, strict=True)]
         node = _node_of_call(ctx, outs, nodes, positions, len(args))
     if note is not None:
         note(ctx, args, outs)
@@ -317,6 +319,19 @@ def apply_recorded(
     ctx.to_save = ctx.saved_for_forward = None
     ctx.dirty_tensors = ctx.non_differentiable = ()  # the node of a tensor must not refer to it
     return tuple(outs) if many else outs[0]
+
+
+def _without_hooks(x: Tensor, node: Any, dirty: Mapping[int, Tensor]) -> Any:
+    """The node of a tensor; of a view that was written to, another one of what it was.
+
+    Only what reads the view before has a gradient there: what hooks on it see.
+    """
+    how = x._view
+    if node is None or how is None or how.detach is not None or id(x) not in dirty:
+        return node
+    return viewed_as(
+        Tensor.of(how.base._value, how.base._node, x.__dict__.get("_trace")), how
+    )._node
 
 
 def _node_of_call(
@@ -489,8 +504,10 @@ class _Results:
         return out
 
     def _rebase(self, out: Tensor, own: Any) -> None:
-        """Put a tensor that was written to behind the node."""
+        """Put a tensor that was written to behind the node; the gradient of what it was goes."""
         how = out._view
+        if own is not None:
+            out._grad = None
         if how is None or how.detach is not None:
             if out._retains:
                 move_retain(out, out._node, own)

@@ -728,11 +728,16 @@ def renew(view: Tensor) -> None:
             current = how.detach(current, view._value if how.is_own else None)
         view._value = current  # an array is shared
     elif how.base._node is not None or isinstance(view._value, Tracer):
-        current = Tensor.of(how.base._value, how.base._node, view.__dict__.get("_trace"))
+        current, back = how.base, ()
+        if current._reshaped is not None:
+            reshaped, steps = current._reshaped[0](), current._reshaped[1]
+            if reshaped is not None and reshaped is not view and node_of(reshaped) is not None:
+                current, back = reshaped, steps
+        current = Tensor.of(current._value, current._node, view.__dict__.get("_trace"))
         before = modes.grad
         modes.grad = not how.is_unrecorded  # the mode of the view, whatever it is now
         try:
-            for step in how.steps:
+            for step in (*back, *how.steps):
                 current = step(current)
         finally:
             modes.grad = before

@@ -235,6 +235,7 @@ class Tensor(TensorMethods):
     _storage: Storage | None = None
     _view: View | None = None
     _unshaped: Tensor | None = None  # what views made before an in-place reshape are views of
+    _reshaped: Any = None  # of that, the tensor (weakly), and steps from it back to this shape
     _grad: Any = None
     _dual: Any = None  # primal and tangent, and the tangent that was given; see ``forward_ad``
     _place: Any = None  # of a dual tensor, in the graph of its primal

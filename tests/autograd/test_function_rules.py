@@ -436,6 +436,26 @@ def test_a_view_that_is_written_to() -> None:
     assert_array_equal(x.grad.numpy(), [2, 2, 0])
 
 
+@pytest.mark.parametrize("part", [lambda y: y, lambda y: y[:2], lambda y: y[1:][:1]])
+def test_what_is_written_to_keeps_neither_its_gradient_nor_hooks_of_the_view(part: Any) -> None:
+    y = leaf() * 1
+    x = part(y)
+    log: list[Any] = []
+    x.register_hook(log.append)
+    x.retain_grad()
+    (x * x).sum().backward(retain_graph=True)
+    assert x.grad.tolist() == (2 * x).tolist()
+    assert len(log) == 1
+    Doubled.apply(x)
+    assert x.grad is None
+    (found,) = grad(y.sum(), y)
+    assert found.tolist() == [1.0] * 3
+    log.clear()
+    y.sum().backward()
+    # the hook of a view belongs to a node that nothing before the write has read
+    assert [g.tolist() for g in log] == ([[2.0] * 3] if x is y else [])
+
+
 def test_a_view_that_is_written_to_beside_other_results() -> None:
     def forward(ctx: Any, x: Any) -> Any:
         ctx.mark_dirty(x)

@@ -302,3 +302,39 @@ def test_integers_beside_arrays_select_first(index: Any, shape: tuple[int, ...])
     np.testing.assert_array_equal(y[index].numpy().ravel(), np.arange(100.0, 100.0 + part.numel()))
     part.sum().backward()
     np.testing.assert_array_equal(x.grad.numpy() != 0, y.numpy() >= 100)
+
+
+REFORMED: dict[str, Callable[[Any], Any]] = {
+    "t_": lambda y: y.t_() if isinstance(y, ft.Tensor) else y.T,
+    "transpose_": lambda y: y.transpose_(0, 1) if isinstance(y, ft.Tensor) else y.T,
+    "unsqueeze_": lambda y: y.unsqueeze_(1) if isinstance(y, ft.Tensor) else y[:, None],
+    "squeeze_": lambda y: y.squeeze_() if isinstance(y, ft.Tensor) else y.squeeze(),
+    "two": lambda y: (
+        y.unsqueeze_(0).transpose_(0, 2) if isinstance(y, ft.Tensor) else y[None].swapaxes(0, 2)
+    ),
+}
+
+
+@pytest.mark.parametrize("write", [lambda y, part: None, lambda y, part: y.mul_(3.0),
+                                   lambda y, part: part.mul_(3.0)])  # fmt: skip
+@pytest.mark.parametrize("name", REFORMED)
+def test_earlier_views_depend_on_a_tensor_whose_shape_changed_in_place(
+    name: str, write: Callable[[Any, Any], Any], rng: np.random.Generator
+) -> None:
+    """As it is the same memory, so are the elements; a second change does not part them."""
+    for times in (1, 2):
+        x = tensor(BASE[:, :3], requires_grad=True)
+        y = x * 1
+        row, column = y[1], y[:, 2:]
+        weights, others = rng.normal(size=3), rng.normal(size=(3, 1))
+        expected = np.zeros((3, 3))
+        expected[1] += weights
+        expected[:, 2:] += others
+        for _ in range(times):
+            REFORMED[name](y)
+            expected = REFORMED[name](expected)
+            write(y, row)
+        total = (row * tensor(weights)).sum() + (column * tensor(others)).sum()
+        found, of_row = grad(total, [y, row], allow_unused=True)
+        assert_array_equal(found.numpy(), expected)
+        assert_array_equal(of_row.numpy(), weights)

@@ -191,7 +191,13 @@ def test_large_products_are_panels_in_any_order(
 def test_no_element_depends_on_the_number_of_threads(name: str, rng: np.random.Generator) -> None:
     product = ft.jit(lambda a, b: a @ b)
     before = ft.get_num_threads()
-    for m, n, k in ((300, 310, 320), (20, 2000, 260), (2000, 20, 260), (513, 64, 700), (60, 1500, 700)):
+    for m, n, k in (
+        (300, 310, 320),
+        (20, 2000, 260),
+        (2000, 20, 260),
+        (513, 64, 700),
+        (60, 1500, 700),
+    ):
         a, b = _draw(rng, (m, k), name), _draw(rng, (k, n), name)
         found = []
         try:

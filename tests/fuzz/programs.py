@@ -241,6 +241,8 @@ class Programs(Kind):
             program.judge(row_args, found, counts)
 
     def _alone(self, program: Program, words: Any, args: list[Any], counts: Counter[str]) -> None:
+        if not program.steps:  # of all that was drawn NumPy took nothing
+            return
         among = ft.jit(program.function(words))(*args)[-1]
         alone = ft.jit(program.function(words, last_only=True))(*args)
         counts["programs, alone"] += 1

@@ -8,7 +8,9 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import functools
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -396,12 +398,15 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
         if not is_traced:
             own = f"SqueezeBackward{3 + int(made._node.name()[-1])}" if _is_squeeze(made) else label
             named(made, own)
+        shape = self.shape
         self._value, self._node = made._value, made._node
         if made._view is not None and (self._view is not None or before is not self):
             self._view = made._view  # later writes go through this one, too
             if before is not self:  # the views that there are stay views of this one
                 self._unshaped = before
                 self._stored().note_view(self)
+            if self._unshaped is not None:
+                _note_way_back(self, shape, function in (t, transpose))
         if is_traced:
             return self
         self._stored().version += 1
@@ -411,6 +416,20 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
 
     method.__doc__ = f"In place: {function.__doc__}"
     return method
+
+
+def _note_way_back(x: Tensor, shape: Shape, is_exchange: bool) -> None:
+    """Note how the tensor that another one was is made of it: derivatives pass through both."""
+    assert x._unshaped is not None
+    assert x._view is not None
+    if is_exchange:
+        probe = np.broadcast_to(0.0, range(2, len(shape) + 2))  # its extents tell axes apart
+        order = tuple(np.argsort(x._view.steps[-1](probe).shape).tolist())
+        step = functools.partial(structural.transpose, axes=order)
+    else:
+        step = functools.partial(structural.reshape, shape=shape)
+    before = x._unshaped._reshaped
+    x._unshaped._reshaped = weakref.ref(x), (step, *(() if before is None else before[1]))
 
 
 def _is_squeeze(x: Tensor) -> bool:

@@ -99,13 +99,13 @@ class _Packed:
             return
 
         def piece(e: Routines, arrays: list[Array], number: Value) -> None:
-            left, right, *others = arrays
+            left, right, panels, out, start = arrays
             rest = e.b.sub(number, e.b.index(self.across))
             is_copy = e.b.icmp("slt", rest, e.b.index(0))
             with e.b.when(is_copy):
-                self._copy_columns(e, right, others[0], others[-1], number)
+                self._copy_columns(e, right, panels, start, number)
             with e.b.when(e.b.not_(is_copy)):
-                self._chunk(e, left, *others, e.b.alloca_bytes(block), rest)
+                self._chunk(e, left, panels, out, start, e.b.alloca_bytes(block), rest)
 
         count = self.across + self.rows * self.columns
         e.in_chunks(count, [a, b, panels, out, start], piece, first=self.across)
