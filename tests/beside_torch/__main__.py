@@ -20,6 +20,8 @@ from .writing import FAMILIES
 
 CHUNK = 20
 SECONDS = 6
+IMPORTS = 60
+"""Seconds until both libraries are imported, on a busy machine."""
 
 
 def in_children(family: str, seeds: range) -> list[tuple[int, list[str], Difference | None]]:
@@ -32,7 +34,7 @@ def in_children(family: str, seeds: range) -> list[tuple[int, list[str], Differe
         with ProcessPoolExecutor(1, context) as pool:
             try:
                 while parts:
-                    found += pool.submit(judged, family, parts[0]).result(SECONDS * len(parts[0]))
+                    found += pool.submit(judged, family, parts[0]).result(IMPORTS + SECONDS * len(parts[0]))
                     parts.pop(0)
             except (BrokenProcessPool, TimeoutError):
                 for process in list((pool._processes or {}).values()):

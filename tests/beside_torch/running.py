@@ -196,7 +196,10 @@ def compared(program: list[str], ours: Any, theirs: Any) -> Difference | None:
                 odd = odd or Difference("class", number, text, words)
             return odd  # what it had written until then is not compared
         if not _same(here.log, there.log):
-            return Difference("log", number, text, f"{here.log}\n{there.log}")
+            words = f"{here.log}\n{there.log}"
+            if _logs_differ(here.log, there.log):
+                return Difference("log", number, text, words)
+            odd = odd or Difference("state", number, text, words)
         right = dict(there.state())
         for name, value in here.state():
             if name in right and not _same(value, right[name]):
@@ -206,6 +209,13 @@ def compared(program: list[str], ours: Any, theirs: Any) -> Difference | None:
                     return Difference(kind, number, text, words)
                 odd = odd or Difference("state", number, text, words)
     return odd
+
+
+def _logs_differ(ours: list[Any], theirs: list[Any]) -> bool:
+    """Whether hooks were called in another order or with other numbers."""
+    if [name for name, _ in ours] != [name for name, _ in theirs]:
+        return True
+    return any(_numbers_differ(mine, its) for (_, mine), (_, its) in zip(ours, theirs, strict=True))
 
 
 def _overlaps(torch: Any, value: Any) -> bool:
