@@ -5,7 +5,8 @@ often takes less. ``each`` stands where ``pytest.mark.parametrize`` would, and l
 
 The largest sweeps run a part of their cases by default, every ``n``-th, and all of them where the
 environment has ``FUNCTRANS_TEST_FULL=1``, as in ``.ci/run``; a few whose programs all have to be
-compiled run a half of them there, and all where it is 2.
+compiled run a half of them there, and all where it is 2. Of long sweeps of many items, which
+``long_sweeps.txt`` names, each run takes a share (``conftest.py``).
 """
 
 import functools
@@ -29,10 +30,10 @@ T = TypeVar("T")
 
 _PARAMETERS = type(pytest.param())
 
-_LEVEL = os.environ.get("FUNCTRANS_TEST_FULL", "") or "0"
-IS_FULL = _LEVEL != "0"
+LEVEL = os.environ.get("FUNCTRANS_TEST_FULL", "") or "0"
+IS_FULL = LEVEL != "0"
 """Whether sweeps run all of their cases, but for a part of the longest ones at level 1."""
-IS_WHOLE = _LEVEL == "2"
+IS_WHOLE = LEVEL == "2"
 """Whether these do, too."""
 
 

@@ -23,6 +23,8 @@ os.environ.setdefault("FUNCTRANS_CACHE_DIR", str(_CACHE))
 os.environ.setdefault("FUNCTRANS_CACHE_SIZE_MB", "512")
 
 import gc
+import zlib
+from collections import Counter
 from collections.abc import Generator, Iterator
 
 import numpy as np
@@ -53,6 +55,31 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
+
+
+_LONG = frozenset((Path(__file__).parent / "long_sweeps.txt").read_text().splitlines())
+_ONE_OF = {"0": 12, "1": 5}
+"""Items of a long sweep for each that is run, by ``FUNCTRANS_TEST_FULL``."""
+_SHARE = int(os.environ.get("FUNCTRANS_TEST_SHARE") or "0")
+"""Which of them; every other number runs other ones."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run a share of each long sweep, but all that is asked for by name."""
+    one_of = _ONE_OF.get(cases.LEVEL, 1)
+    by_name = config.option.keyword or config.option.case or any("::" in x for x in config.args)
+    if one_of == 1 or by_name:
+        return
+    seen: Counter[str] = Counter()
+    kept, left = [], []
+    for item in items:
+        sweep = item.nodeid.partition("[")[0]
+        phase = seen[sweep] + zlib.crc32(sweep.encode()) + _SHARE
+        seen[sweep] += 1
+        (left if sweep in _LONG and phase % one_of else kept).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
 
 
 def pytest_collection_finish() -> None:

@@ -2,6 +2,7 @@
 
 import inspect
 import random
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -145,3 +146,13 @@ def test_wrong_parameters_are_refused() -> None:
 def test_with_pytest(n: int, k: int, names_as_they_are: None, request: Any) -> None:
     assert state.current_config.get().plain is False
     assert request.node.name == f"test_with_pytest[{n}-{k}]"
+
+
+def test_long_sweeps_are_there() -> None:
+    """What is renamed would be run whole again."""
+    here = Path(__file__).parent
+    names = [line for line in (here / "long_sweeps.txt").read_text().splitlines() if line[0] != "#"]
+    assert len(names) > 100
+    for name in names:
+        path, _, test = name.partition("::")
+        assert f"def {test}(" in (here.parent / path).read_text(), name

@@ -34,7 +34,9 @@ def in_children(family: str, seeds: range) -> list[tuple[int, list[str], Differe
         with ProcessPoolExecutor(1, context) as pool:
             try:
                 while parts:
-                    found += pool.submit(judged, family, parts[0]).result(IMPORTS + SECONDS * len(parts[0]))
+                    found += pool.submit(judged, family, parts[0]).result(
+                        IMPORTS + SECONDS * len(parts[0])
+                    )
                     parts.pop(0)
             except (BrokenProcessPool, TimeoutError):
                 for process in list((pool._processes or {}).values()):
