@@ -38,6 +38,7 @@ def in_children(family: str, seeds: range) -> list[tuple[int, list[str], Differe
                         IMPORTS + SECONDS * len(parts[0])
                     )
                     parts.pop(0)
+                    print(f"{family}: {len(found)} of {len(seeds)}", end="\r", file=sys.stderr)
             except (BrokenProcessPool, TimeoutError):
                 for process in list((pool._processes or {}).values()):
                     process.kill()
