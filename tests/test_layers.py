@@ -92,8 +92,8 @@ operators
 """,
     "compiler": """
 bounds execution invariants products reductions schedule storage symbols threads
-entry merging parts
-functions prepare
+entry merging packs parts
+functions prepare sharing
 places support
 cursor
 access

@@ -54,9 +54,10 @@ def read(nest: Cursor, stored: Stored, index: tuple[Affine, ...]) -> Number:
     # the only element of an array may be asked for by a loop of one round
     flat = flat_index(stored, index) if stored.size != 1 else constant(0)
     if flat.is_constant:
-        number = stored.elements.get(flat.constant)
-        if number is not None:
-            return number
+        found = stored.register(flat.constant)
+        if found is not None:
+            number, lane = found
+            return number if number.lanes == 1 else nest.e.lane(number, lane)
     assert stored.pointer is not None, "a variable that is read is in registers or in memory"
     step = flat.coefficient(nest.nest.vector) if nest.nest.vector is not None else 0
     if nest.lanes == 1 or step == 0:
@@ -66,9 +67,7 @@ def read(nest: Cursor, stored: Stored, index: tuple[Affine, ...]) -> Number:
         return nest.e.load(stored.dtype, address(nest, stored, flat), lanes)
     if step == -1:
         first = address(nest, stored, flat + (1 - lanes))
-        number = nest.e.load(stored.dtype, first, lanes)
-        order = range(lanes - 1, -1, -1)
-        return Number(number.dtype, tuple(nest.b.shuffle(p, p, order) for p in number.parts))
+        return _reversed(nest, nest.e.load(stored.dtype, first, lanes))
     column = _column(nest, stored, index, step)
     if column is not None:
         return _from_memory(nest, _read_column(nest, stored, flat, step, column), stored.dtype)
@@ -76,7 +75,60 @@ def read(nest: Cursor, stored: Stored, index: tuple[Affine, ...]) -> Number:
         nest.e.load(_memory_dtype(stored), address(nest, stored, flat + lane * step))
         for lane in range(lanes)
     ]
-    return _from_memory(nest, gathered(nest, numbers), stored.dtype)
+    return _from_memory(nest, nest.e.pack(numbers), stored.dtype)
+
+
+Place = tuple[Stored | None, int]
+"""An element of a stored variable; without one, zero if the number is negative."""
+
+
+def read_lanes(nest: Cursor, places: Sequence[Place]) -> Number | None:
+    """Elements in one register: lanes of others, or neighbours in memory; ``None`` of others."""
+    if any(stored is None and flat >= 0 for stored, flat in places):
+        return None
+    number = _picked(nest, places)
+    return number if number is not None else _neighbours(nest, places)
+
+
+def _picked(nest: Cursor, places: Sequence[Place]) -> Number | None:
+    """Lanes of two vector registers at most, or of one and zeros."""
+    found = [stored.register(flat) if stored is not None else None for stored, flat in places]
+    first = next((register[0] for register in found if register is not None), None)
+    if first is None or first.lanes == 1:
+        return None
+    zero = nest.e.like(first, 0)
+    registers: list[tuple[Number, int]] = []
+    for register, (stored, _) in zip(found, places, strict=True):
+        if register is None and stored is not None:
+            return None
+        registers.append(register if register is not None else (zero, 0))
+    others = {number for number, _ in registers if number is not first}
+    if len(others) > 1 or any(number.lanes != first.lanes for number in others):
+        return None
+    second = others.pop() if others else first
+    lanes = [lane if number is first else first.lanes + lane for number, lane in registers]
+    if lanes == list(range(first.lanes)):
+        return first
+    pairs = zip(first.parts, second.parts, strict=True)
+    return Number(first.dtype, tuple(nest.b.shuffle(p, q, lanes) for p, q in pairs))
+
+
+def _neighbours(nest: Cursor, places: Sequence[Place]) -> Number | None:
+    """Neighbours in memory, in either order, by one load."""
+    stored = places[0][0]
+    if stored is None or stored.elements or any(place[0] is not stored for place in places):
+        return None
+    numbers = [flat for _, flat in places]
+    lanes, step = len(numbers), numbers[1] - numbers[0]
+    if abs(step) != 1 or numbers != list(range(numbers[0], numbers[0] + step * lanes, step)):
+        return None
+    number = nest.e.load(stored.dtype, address(nest, stored, constant(min(numbers))), lanes)
+    return number if step == 1 else _reversed(nest, number)
+
+
+def _reversed(nest: Cursor, number: Number) -> Number:
+    order = range(number.lanes - 1, -1, -1)
+    return Number(number.dtype, tuple(nest.b.shuffle(p, p, order) for p in number.parts))
 
 
 def _memory_dtype(stored: Stored) -> np.dtype:
@@ -106,18 +158,6 @@ def _to_memory(nest: Cursor, number: Number, stored: Stored) -> Number:
     if stored.dtype.kind == "b":
         return nest.e.cast(number, dtype)
     return Number(dtype, (float_bits(nest.b, stored.dtype, number.value),))
-
-
-def gathered(nest: Cursor, numbers: Sequence[Number]) -> Number:
-    """Scalars as the lanes of one number."""
-    first = numbers[0]
-    parts = []
-    for k, part in enumerate(first.parts):
-        vector = Value("poison", part.type.with_lanes(len(numbers)))
-        for lane, number in enumerate(numbers):
-            vector = nest.b.insert(vector, number.parts[k], lane)
-        parts.append(vector)
-    return Number(first.dtype, tuple(parts))
 
 
 def address(nest: Cursor, stored: Stored, flat: Affine) -> Value:
@@ -206,8 +246,7 @@ def write_all(nest: Cursor, stores: Sequence[Store]) -> None:
         column = _column(nest, stored, store.index, step)
         if column is None:
             for lane in range(nest.lanes):
-                part = Number(number.dtype, tuple(nest.b.extract(p, lane) for p in number.parts))
-                nest.e.store(part, address(nest, stored, flat + lane * step))
+                nest.e.store(nest.e.lane(number, lane), address(nest, stored, flat + lane * step))
             continue
         key = (id(stored), flat - column)
         places[key] = (stored, step)
@@ -224,8 +263,8 @@ def _write_rows(
     if len(columns) < step:
         for column, number in columns.items():
             for lane in range(lanes):
-                part = Number(number.dtype, (nest.b.extract(number.value, lane),))
-                nest.e.store(part, address(nest, stored, start + (lane * step + column)))
+                place = address(nest, stored, start + (lane * step + column))
+                nest.e.store(nest.e.lane(number, lane), place)
         return
     b = nest.b
     parts = [columns[column].value for column in range(step)]

@@ -22,12 +22,14 @@ from functools import reduce
 
 from functrans.compiler.bodies import BodyWriter
 from functrans.compiler.functions import RoundsFunction
+from functrans.compiler.packs import pieces
 from functrans.compiler.places import is_small
 from functrans.compiler.prepare import entry_program, prepare
 from functrans.compiler.rounds import are_independent, run_rounds
 from functrans.compiler.storage import Stored
 from functrans.core.avals import Tape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
+from functrans.emitter.numbers import Number
 from functrans.emitter.types import I64, POINTER, Value
 from functrans.passes.work import program_work
 
@@ -50,12 +52,15 @@ def _block_env(w: BodyWriter, jaxpr: Jaxpr, arguments: Sequence[Stored]) -> dict
 class Carried:
     """A value that goes from one round of a loop to the next.
 
-    A small one has a slot on the stack, which the optimiser turns into registers; a large one is
+    A small one has a slot on the stack, which the optimiser turns into registers, of several
+    elements each if the loop's body computes it so; a large one is
     read from one place and written to another, and the two change roles; or it stays where it is,
     when the loop's body reads each element just before it writes it.
     """
 
-    def __init__(self, w: BodyWriter, start: Stored, out: Var, in_place: bool = False) -> None:
+    def __init__(
+        self, w: BodyWriter, start: Stored, out: Var, in_place: bool = False, packed: bool = False
+    ) -> None:
         self.w = w
         self.is_small = is_small(out.aval)
         self.in_place = in_place and not self.is_small
@@ -63,10 +68,13 @@ class Carried:
         b = w.b
         assert self.result.pointer is not None
         self.start = start
+        self.pieces: Sequence[tuple[int, int]] = ()
         if self.is_small:
             self.slot = b.alloca_bytes(max(self.result.size_bytes, 1))
-            for flat in range(self.result.size):
-                self._store_element(flat, w.element(start, flat))
+            count = self.result.size
+            self.pieces = pieces(count) if packed else [(flat, 1) for flat in range(count)]
+            for flat, lanes in self.pieces:
+                self._store_element(flat, w.element(start, flat, lanes))
         elif self.in_place:
             assert start.pointer is not None
             if start.pointer.text != self.result.pointer.text:
@@ -96,18 +104,20 @@ class Carried:
             self.next_place = b.load(POINTER, self.following, 8)
             return Stored(self.result.shape, self.result.dtype, pointer)
         stored = Stored(self.result.shape, self.result.dtype, self.slot)
-        for flat in range(stored.size):
-            stored.elements[flat] = self.w.element(
-                Stored(stored.shape, stored.dtype, self.slot), flat
-            )
+        stored.elements = self._registers()
         return stored
+
+    def _registers(self) -> dict[int, Number]:
+        """A small value, read from its slot."""
+        slot = Stored(self.result.shape, self.result.dtype, self.slot)
+        return {flat: self.w.element(slot, flat, lanes) for flat, lanes in self.pieces}
 
     def end_round(self, value: Stored) -> None:
         """Take over the value for the next round."""
         b = self.w.b
         if self.is_small:
-            for flat in range(self.result.size):
-                self._store_element(flat, self.w.element(value, flat))
+            for flat, lanes in self.pieces:
+                self._store_element(flat, self.w.element(value, flat, lanes))
             return
         if self.in_place:
             return
@@ -121,10 +131,7 @@ class Carried:
         """Make the last value the result."""
         w, b = self.w, self.w.b
         if self.is_small:
-            for flat in range(self.result.size):
-                self.result.elements[flat] = w.element(
-                    Stored(self.result.shape, self.result.dtype, self.slot), flat
-                )
+            self.result.elements = self._registers()
             for flat, number in self.result.elements.items():
                 assert self.result.pointer is not None
                 offset = b.index(flat * self.result.dtype.itemsize)
@@ -142,11 +149,11 @@ def _next_values(
 ) -> None:
     values = [block.env[atom] for atom in jaxpr.outvars[: len(carried)]]  # type: ignore[index]  # prepared results are variables
     elements = [
-        [block.element(value, flat) for flat in range(value.size)] if c.is_small else []
+        {flat: block.element(value, flat, lanes) for flat, lanes in c.pieces}
         for value, c in zip(values, carried, strict=True)
     ]
     for value, numbers, c in zip(values, elements, carried, strict=True):
-        c.end_round(Stored(value.shape, value.dtype, value.pointer, dict(enumerate(numbers))))
+        c.end_round(Stored(value.shape, value.dtype, value.pointer, numbers))
 
 
 def _rounds_per_poll(*programs: Jaxpr) -> int:
@@ -219,7 +226,7 @@ def _write_rounds(
     block = BodyWriter(w.program, jaxpr, {}, {})
     writers = block.plan_ahead()
     carried = [
-        Carried(w, start, out, block.may_overwrite(writers, before, after))  # type: ignore[arg-type]  # variables
+        Carried(w, start, out, block.may_overwrite(writers, before, after), after in block.packed)  # type: ignore[arg-type]  # variables
         for start, out, before, after in zip(
             operands[n_consts : n_consts + n_carry],
             eqn.outputs[:n_carry],
@@ -385,7 +392,7 @@ def write_while(w: BodyWriter, eqn: Equation) -> None:
     block = BodyWriter(w.program, body, {}, {})
     writers = block.plan_ahead()
     carried = [
-        Carried(w, start, out, block.may_overwrite(writers, before, after))  # type: ignore[arg-type]  # variables
+        Carried(w, start, out, block.may_overwrite(writers, before, after), after in block.packed)  # type: ignore[arg-type]  # variables
         for start, out, before, after in zip(
             starts, eqn.outputs, body.invars[n_body:], body.outvars, strict=False
         )

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from functrans.compiler.nests import MustStore, NestWriter
+from functrans.compiler.packs import packed_variables
 from functrans.compiler.parallel import write_in_chunks
 from functrans.compiler.parts import is_joined, joined_results, updates_of_parts
 from functrans.compiler.places import Body, is_small
@@ -82,6 +83,7 @@ class BodyWriter(Body):
                     self.available.update(item.eqn.outputs)
                 writers.append(writer)
             if not requests:
+                self.packed = packed_variables(self.jaxpr, self.schedule.in_memory)
                 return writers
             for needed in requests:
                 if needed.var in forced and not needed.by_routine:

@@ -21,10 +21,12 @@ import numpy as np
 from functrans.compiler.functions import ProgramFunction
 from functrans.compiler.parts import updates_of_parts
 from functrans.compiler.prepare import prepare, programs_of
-from functrans.compiler.schedule import loop_axes, unrolled
+from functrans.compiler.schedule import is_dear, loop_axes, unrolled
+from functrans.compiler.sharing import shares_code
 from functrans.compiler.support import obstacle
+from functrans.core.avals import ShapedArray
 from functrans.core.caching import remembered
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.core.lowering import IndexMap, Pointwise, Reduction
 from functrans.core.primitive import Primitive
 from functrans.emitter.builder import Module
@@ -62,13 +64,14 @@ def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> tuple[int, int]:
     """
     equations, lines = len(jaxpr.eqns), 0
     in_place = set(updates_of_parts(jaxpr))
+    shared = shares_code(eqn for eqn in jaxpr.eqns if not any(map(_has_loops, eqn.outputs)))
     for eqn in jaxpr.eqns:
         if in_place.intersection(eqn.outputs):
             lines += _UPDATE_LINES
             continue
         programs = programs_of(eqn)
         if not programs:
-            lines += _lines(eqn, helpers)
+            lines += _lines(eqn, helpers, shared)
             continue
         lines += _STRUCTURE_LINES
         for program in programs:
@@ -78,8 +81,12 @@ def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> tuple[int, int]:
     return equations, lines
 
 
-def _lines(eqn: Equation, helpers: dict[Any, int]) -> int:
-    """Lines that a first-order equation becomes."""
+def _has_loops(var: Var) -> bool:
+    return type(var.aval) is not ShapedArray or bool(loop_axes(var.aval.shape))
+
+
+def _lines(eqn: Equation, helpers: dict[Any, int], shared: bool) -> int:
+    """Lines that a first-order equation becomes; a vector counts as its elements."""
     lower = eqn.primitive.lower
     if not eqn.outputs or obstacle(eqn) is not None:
         return 0
@@ -98,6 +105,9 @@ def _lines(eqn: Equation, helpers: dict[Any, int]) -> int:
         params = tuple(eqn.params.items())
         own, once = _pointwise_lines(eqn.primitive, tuple(dtypes), numbers, params)
         helpers[eqn.primitive, dtypes] = once
+        if shared and is_dear(eqn) and not loop_axes(shape):
+            helpers[eqn.primitive, dtypes] += own
+            return copies
         return copies * own
     if isinstance(lower, IndexMap):
         return copies

@@ -28,9 +28,11 @@ import numpy as np
 from functrans.compiler import access
 from functrans.compiler.accumulators import Accumulator, end_round
 from functrans.compiler.cursor import Cursor
+from functrans.compiler.packs import pieces
 from functrans.compiler.places import Body
 from functrans.compiler.reductions import fold, fold_lanes
 from functrans.compiler.schedule import MAX_PARTS, Nest, Root, pointwise_cost, vector_axis
+from functrans.compiler.sharing import call_shared, shares_code
 from functrans.compiler.storage import Stored
 from functrans.core.affine import Affine, as_affine, constant, variable
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
@@ -85,22 +87,30 @@ class NestWriter(Cursor):
         self.limits: tuple[Value, Value] | None = None
         """Bounds of the outermost loop in a function that does a part of it."""
         self.own = {root.var for root in nest.roots if root.reduced is None}
+        self.packs: dict[Atom, Stored] = {}
+        """Variables in vector registers, in a nest without loops."""
+        self.shares_code = False
+        """Whether functions such as ``exp`` are called instead of written out."""
 
     # planning ------------------------------------------------------------------------------------
 
     def explore(self) -> None:
         """Find where loops are cut, and how much a body does, before anything is written.
 
+        Without loops, all elements of a variable are one entry of what is looked at.
+
         Raises:
           MustStore: a variable cannot be computed here.
         """
-        seen: set[tuple[Var, Index]] = set()
+        seen: set[tuple[Var, Index | None]] = set()
         cost = 0
         widest = 1
-        pending: list[tuple[Atom, Index]] = []
+        pending: list[tuple[Atom, Index | None]] = []
         for root in self.nest.roots:
             widest = max(widest, root.var.aval.dtype.itemsize)
-            if root.reduced is None:
+            if not self.nest.extents:
+                pending.append((root.var if root.reduced is None else root.eqn.inputs[0], None))
+            elif root.reduced is None:
                 pending.extend((root.var, index) for index in self.root_indices(root))
             else:
                 pending.extend((root.eqn.inputs[0], index) for index in self.root_indices(root))
@@ -113,11 +123,17 @@ class NestWriter(Cursor):
             widest = max(widest, atom.aval.dtype.itemsize)
             if atom in self.body.available and atom not in self.own:
                 cost += 1
-                self.read_indices.setdefault(atom, set()).add(index)
+                if index is not None:
+                    self.read_indices.setdefault(atom, set()).add(index)
                 continue
             eqn, output = self.body.maker(atom)
             lower = eqn.primitive.lower
-            if isinstance(lower, Pointwise):
+            if index is None:
+                if isinstance(lower, IndexMap):
+                    pending.extend((atom, i) for i in all_indices(atom.aval.shape))
+                else:
+                    pending.extend((x, None) for x in eqn.inputs)
+            elif isinstance(lower, Pointwise):
                 cost += pointwise_cost(eqn)
                 pending.extend(
                     (x, broadcast_index(index, atom.aval.shape, x.aval.shape)) for x in eqn.inputs
@@ -264,22 +280,109 @@ class NestWriter(Cursor):
     def _write_straight(self) -> None:
         """A nest without loops: equations in order, so that none is recursive in their number."""
         reduced = {root.var for root in self.nest.roots if root.reduced is not None}
+        self.shares_code = shares_code(self.body.jaxpr.eqns[n] for n in self.nest.equations)
         for number in self.nest.equations:
             eqn = self.body.jaxpr.eqns[number]
             if reduced.isdisjoint(eqn.outputs):
                 is_scalar = not any(x.aval.shape for x in eqn.inputs)
                 for var in eqn.outputs:
-                    if not var.aval.shape:
+                    if var in self.body.packed:
+                        with self.b.within(self.sections[0]):
+                            self._write_packs(var)
+                    elif not var.aval.shape:
                         (self.value if is_scalar else self.value_in_order)(var, ())
         for root in self.nest.roots:
             var = root.var
             stored = self.body.env[var]
-            if root.reduced is None:
+            if var in self.packs:
+                stored.elements = dict(self.packs[var].elements)
+            elif root.reduced is None:
                 for flat, index in enumerate(self.root_indices(root)):
                     stored.elements[flat] = self.value_in_order(var, index)
             else:
                 self._reduce_straight(root, stored)
             self.body.spill(var)
+
+    def _write_packs(self, var: Var) -> None:
+        """Compute a small array in vector registers."""
+        eqn, _ = self.body.maker(var)
+        lower = eqn.primitive.lower
+        shape = var.aval.shape
+        stored = Stored(shape, var.aval.dtype)
+        for start, lanes in pieces(stored.size):
+            if isinstance(lower, Pointwise):
+                dtypes = self.body.loop_dtypes(eqn)
+                numbers = [
+                    literal(self.e, x, dtype, eqn.primitive)
+                    if isinstance(x, Literal)
+                    else self._lanes(x, shape, start, lanes)
+                    for x, dtype in zip(eqn.inputs, dtypes, strict=True)
+                ]
+                number = self._combined(eqn, lower, numbers, dtypes, 0)
+            else:
+                number = self._lanes(var, shape, start, lanes)
+            stored.elements[start] = self.e.splat(number, lanes)
+        self.packs[var] = stored
+
+    def _lanes(self, atom: Atom, shape: tuple[int, ...], start: int, lanes: int) -> Number:
+        """Elements of what is broadcast to a shape; a single number where all are the same."""
+        own = atom.aval.shape
+        stored = self._kept(atom) if own == shape else None
+        if stored is not None and start in stored.elements:
+            number = stored.elements[start]
+            if number.lanes == lanes:
+                return number
+        indices = [
+            broadcast_index(i, shape, own) for i in all_indices(shape)[start : start + lanes]
+        ]
+        return self._gathered(atom, indices)
+
+    def _gathered(self, atom: Atom, indices: Sequence[Index]) -> Number:
+        """Elements of a variable in one register; a single number where all are the same."""
+        sources = [self._source(atom, index) for index in indices]
+        first = sources[0]
+        zero = self.e.constant(atom.aval.dtype, 0)
+        if all(source == first for source in sources):
+            return zero if first is None else self.value_in_order(*first)
+        key = ("lanes", tuple(sources))
+        number: Number | None = self.memos[0].get(key)
+        if number is None:
+            number = access.read_lanes(self, [self._place(source) for source in sources])
+            if number is None:
+                number = self.e.pack(
+                    [zero if source is None else self.value_in_order(*source) for source in sources]
+                )
+            self.memos[0][key] = number
+        return number
+
+    def _source(self, atom: Atom, index: Index) -> tuple[Atom, Index] | None:
+        """Where an element comes from, through index maps; ``None`` of one that is zero."""
+        while isinstance(atom, Var) and self._kept(atom) is None:
+            eqn, output = self.body.maker(atom)
+            if not isinstance(eqn.primitive.lower, IndexMap):
+                break
+            read = next(filter(self._holds, self.reads(eqn, output, index)), None)
+            if read is None:
+                return None
+            x = eqn.inputs[read.operand]
+            if x.aval.dtype != atom.aval.dtype:
+                break
+            atom, index = x, affine_index(read.index)
+        return atom, index
+
+    def _place(self, source: tuple[Atom, Index] | None) -> tuple[Stored | None, int]:
+        """The variable of a source, if it is computed, and the element; none of zero is -1."""
+        if source is None:
+            return None, -1
+        stored = self._kept(source[0])
+        return stored, access.flat_index(stored, source[1]).constant if stored is not None else 0
+
+    def _kept(self, atom: Atom) -> Stored | None:
+        """Where a variable is, if it is computed already."""
+        stored = self.packs.get(atom)
+        if stored is None and atom not in self.own and isinstance(atom, Var):
+            stored = self.body.env.get(atom)
+        return stored
 
     def _reduce_straight(self, root: Root, stored: Stored) -> None:
         """A reduction whose operand is unrolled."""
@@ -431,8 +534,8 @@ class NestWriter(Cursor):
         number: Number | None = memo.get((atom, index))
         if number is not None:
             return number
-        stored = self.body.env.get(atom)
-        if stored is not None and atom not in self.own:
+        stored = self._kept(atom)
+        if stored is not None:
             with self.b.within(self.sections[depth]):
                 number = access.read(self, stored, index)
         else:
@@ -455,7 +558,7 @@ class NestWriter(Cursor):
 
     def _is_known(self, atom: Atom, index: Index) -> bool:
         """Whether :meth:`value` computes nothing: a number, a memory access, or known already."""
-        if isinstance(atom, Literal) or (atom in self.body.env and atom not in self.own):
+        if isinstance(atom, Literal) or self._kept(atom) is not None:
             return True
         if self.pinned:
             index = self._with_known_counters(index)
@@ -531,23 +634,37 @@ class NestWriter(Cursor):
                 numbers.append(literal(self.e, x, dtype, eqn.primitive))
             else:
                 numbers.append(self.value(x, broadcast_index(index, shape, x.aval.shape)))
+        return self._combined(eqn, lower, numbers, dtypes, depth)
+
+    def _combined(
+        self,
+        eqn: Equation,
+        lower: Pointwise,
+        numbers: Sequence[Number],
+        dtypes: Sequence[np.dtype],
+        depth: int,
+    ) -> Number:
+        """An elementwise equation of numbers, one or one per lane."""
+        dtype = eqn.outputs[0].aval.dtype
         same = _value_key(eqn, numbers, dtypes)
         known: Number | None = self.memos[depth].get(same)
         if known is not None:
             return known
         unit = _without_unit(eqn, numbers)
-        if unit is not None and unit.dtype == var.aval.dtype:
+        if unit is not None and unit.dtype == dtype:
             return unit
         lanes = max(number.lanes for number in numbers) if numbers else 1
         with self.b.within(self.sections[depth]):
             operands = []
-            for number, dtype in zip(numbers, dtypes, strict=True):
-                operand = number if number.dtype == dtype else self.e.cast(number, dtype)
+            for number, wanted in zip(numbers, dtypes, strict=True):
+                operand = number if number.dtype == wanted else self.e.cast(number, wanted)
                 operands.append(self.e.splat(operand, lanes) if operand.lanes != lanes else operand)
             self.body.program.at_equation(eqn)
-            result: Number = lower.write(self.e, *operands, **eqn.params)
-            if result.dtype != var.aval.dtype:
-                result = self.e.cast(result, var.aval.dtype)
+            result = call_shared(self.b, eqn, operands) if self.shares_code else None
+            if result is None:
+                result = lower.write(self.e, *operands, **eqn.params)
+            if result.dtype != dtype:
+                result = self.e.cast(result, dtype)
         self.memos[depth][same] = result
         return result
 
@@ -558,6 +675,11 @@ class NestWriter(Cursor):
             if high < 0 or low >= extent:
                 return False
         return True
+
+
+def all_indices(shape: tuple[int, ...]) -> list[Index]:
+    """The indices of an array in C order."""
+    return list(itertools.product(*[map(constant, range(n)) for n in shape]))
 
 
 def broadcast_index(index: Index, shape: tuple[int, ...], operand: tuple[int, ...]) -> Index:

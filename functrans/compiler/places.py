@@ -32,6 +32,7 @@ class Body:
       env: variables that are computed.
       available: variables that are computed, while planning.
       destinations: where results go, for those that have a place.
+      packed: variables that are computed in vector registers, after planning.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class Body:
         self._temporary: list[int] = []
         self.schedule: Schedule | None = None
         self.is_chunk = False
+        self.packed: frozenset[Var] = frozenset()
 
     @property
     def whole(self) -> ProgramFunction:
@@ -188,15 +190,19 @@ class Body:
             stored.pointer = self.b.alloca_bytes(max(stored.size_bytes, 1))
         return stored
 
-    def element(self, stored: Stored, flat: int) -> Number:
-        """One element of a variable, from a register or from memory."""
-        number = stored.elements.get(flat)
-        if number is None:
+    def element(self, stored: Stored, flat: int, lanes: int = 1) -> Number:
+        """One element of a variable, or some in a row, from registers or from memory."""
+        found = stored.register(flat)
+        if found is None:
             assert stored.pointer is not None
-            number = self.e.load(
-                stored.dtype, self.b.offset(stored.pointer, self._bytes(stored, flat))
-            )
-        return number
+            place = self.b.offset(stored.pointer, self._bytes(stored, flat))
+            return self.e.load(stored.dtype, place, lanes)
+        number, lane = found
+        if number.lanes == lanes:
+            return number
+        if lanes == 1:
+            return self.e.lane(number, lane)
+        return self.e.pack([self.element(stored, flat + k) for k in range(lanes)])
 
 
 def is_small(aval: Any) -> bool:

@@ -496,6 +496,11 @@ def pointwise_cost(eqn: Equation) -> int:
     return lower.cost
 
 
+def is_dear(eqn: Equation) -> bool:
+    """Whether an elementwise equation is a function such as ``exp``, no arithmetic."""
+    return pointwise_cost(eqn) > DEAR
+
+
 def is_inner(eqn: Equation) -> bool:
     """Whether a reduction runs over so few elements that it is written out where it is used."""
     shape = eqn.inputs[0].aval.shape

@@ -61,7 +61,8 @@ class Stored:
       shape: its extents.
       dtype: its dtype.
       pointer: address of its elements in C order, if they are in memory.
-      elements: elements in registers, by their number in C order.
+      elements: elements in registers, by the number in C order of the first one in each: packs
+        have several.
       tape: of a tape, where its entries are; shape and dtype are those of an entry.
     """
 
@@ -90,6 +91,14 @@ class Stored:
     def entry_bytes(self) -> int:
         """Memory of an entry of a tape."""
         return TAPE_BYTES if self.tape is not None and self.tape.depth else self.size_bytes
+
+    def register(self, flat: int) -> tuple[Number, int] | None:
+        """The register that an element is in, and the lane; ``None`` if it is in memory only."""
+        for start in range(flat, -1, -1) if self.elements else ():
+            number = self.elements.get(start)
+            if number is not None:
+                return (number, flat - start) if number.lanes > flat - start else None
+        return None
 
     def inner(self) -> Stored:
         """The same for a block of its own: what it loads into registers is its own."""

@@ -53,7 +53,7 @@ class Module:
         self.parameters: dict[str, int] = {}
         """Sizes and numbers that the code reads from a table, with their positions in it."""
         self._numbers = 0
-        self.helpers: dict[str, Any] = {}
+        self.helpers: dict[Any, Any] = {}
         """Internal functions that were written on demand, by name; see ``Builder.helper``."""
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ Layer: ``emitter``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,21 @@ class Numbers:
     def splat(self, x: Number, lanes: int) -> Number:
         """One number in all lanes."""
         return Number(x.dtype, tuple(self.b.splat(part, lanes) for part in x.parts))
+
+    def lane(self, x: Number, lane: int) -> Number:
+        """The number in one lane."""
+        return Number(x.dtype, tuple(self.b.extract(part, lane) for part in x.parts))
+
+    def pack(self, xs: Sequence[Number]) -> Number:
+        """Single numbers as the lanes of one."""
+        first = xs[0]
+        parts = []
+        for k, part in enumerate(first.parts):
+            vector = Value("poison", part.type.with_lanes(len(xs)))
+            for lane, x in enumerate(xs):
+                vector = self.b.insert(vector, x.parts[k], lane)
+            parts.append(vector)
+        return Number(first.dtype, tuple(parts))
 
     def cast(self, x: Number, dtype: DTypeLike | None) -> Number:
         """Convert as ``astype`` does."""
