@@ -50,10 +50,10 @@ def is_parallel(w: Body, writer: NestWriter) -> bool:
             size_bytes = inside * LANES * 4 * root.var.aval.dtype.itemsize
             if loop == 0 or size_bytes > LARGEST_FRAME_BYTES:
                 return False
-    return not any(_may_fail(w.jaxpr.eqns[number]) for number in nest.equations)
+    return not any(may_fail(w.jaxpr.eqns[number]) for number in nest.equations)
 
 
-def _may_fail(eqn: Any) -> bool:
+def may_fail(eqn: Any) -> bool:
     """Whether an elementwise equation can end the program: integer powers can."""
     lower = eqn.primitive.lower
     return (

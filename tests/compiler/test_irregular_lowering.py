@@ -29,6 +29,7 @@ EXACT = (
     "scatter_add",
     "scatter_set",
     "is_last_write",
+    "places",
     "scatter_reduce",
     "neighbour_writes",
     "select_along",
@@ -181,6 +182,8 @@ def test_index_arrays(seed: int, mode: str) -> None:
     v = values(rng, s + rest if rng.random() < 0.7 else (), dtype)
     at: dict[str, Any] = {"axes": axes, "mode": mode}
     check(gs.gather_p, x, *indices, **at)
+    if len(axes) == 1:
+        check(gs.places_p, *indices, shape=shape, **at)
     check(gs.accumulate_p, v, *indices, shape=shape, **at)
     check(gs.scatter_add_p, x, v, *indices, unique_indices=False, **at)
     check(gs.scatter_set_p, x, v, *indices, unique_indices=False, **at)

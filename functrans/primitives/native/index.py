@@ -344,6 +344,30 @@ def scatter_set_lower(
             fill_run(e, out, target, constant, runs.width)
 
 
+# where indices point ----------------------------------------------------------------------------
+
+
+def places_lower(
+    e: Routines,
+    operands: Sequence[Array],
+    results: Sequence[Array],
+    *,
+    shape: Shape,
+    axes: Axes,
+    mode: str,
+) -> None:
+    """Each index is resolved once."""
+    (out,) = results
+    indices = _Indices("gather", operands, axes, shape, mode)
+    if indices.is_done(e):
+        return
+    with nest(e, (out.size,), [(1,)]) as (number,):
+        place, inside = indices.resolve(e, (number,), (1,))
+        if inside is not None:
+            place = e.b.select(inside, place, e.b.index(-1))
+        e.write(out, number, number_of(e, place))
+
+
 # which writes meet ------------------------------------------------------------------------------
 
 
