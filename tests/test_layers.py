@@ -91,8 +91,9 @@ indexing
 operators
 """,
     "compiler": """
-bounds execution invariants products reductions schedule storage symbols threads
-entry merging parts
+bounds equations execution reductions schedule storage symbols threads
+entry invariants merging parts products
+gathers
 functions prepare
 places support
 cursor
