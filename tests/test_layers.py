@@ -91,8 +91,9 @@ indexing
 operators
 """,
     "compiler": """
-bounds execution invariants products reductions schedule storage symbols threads
-entry merging packs parts
+bounds equations execution reductions schedule storage symbols threads
+entry invariants merging packs parts products
+gathers
 functions prepare sharing
 places support
 cursor

@@ -34,7 +34,6 @@ from functrans.autograd.recording import (
 )
 from functrans.autograd.residuals import region_of
 from functrans.autograd.tensors import Tensor, View
-from functrans.autograd.views import viewed_as
 from functrans.autograd.writes import CopySlices, check_view, check_write, note_own, write
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import warn
@@ -329,9 +328,10 @@ def _without_hooks(x: Tensor, node: Any, dirty: Mapping[int, Tensor]) -> Any:
     how = x._view
     if node is None or how is None or how.detach is not None or id(x) not in dirty:
         return node
-    return viewed_as(
-        Tensor.of(how.base._value, how.base._node, x.__dict__.get("_trace")), how
-    )._node
+    current = Tensor.of(how.base._value, how.base._node, x.__dict__.get("_trace"))
+    for step in how.steps:
+        current = step(current)
+    return current._node
 
 
 def _node_of_call(

@@ -49,7 +49,7 @@ def _checked(eqn: Equation, constants: Mapping[Var, np.ndarray]) -> Equation:
     indices = [constants.get(atom) for atom in eqn.inputs[first:]]  # type: ignore[arg-type]  # no literal is among them
     extents = _extents(eqn)
     for index, extent in zip(indices, extents, strict=True):
-        if index is None or not _fits(index, extent):
+        if index is None or not fits(index, extent):
             return eqn
     return _in_blocks(eqn, indices) or replace(eqn, params={**eqn.params, "mode": "inside"})
 
@@ -75,6 +75,6 @@ def _extents(eqn: Equation) -> Sequence[int]:
     return [shape[axis] for axis in params["axes"]]
 
 
-def _fits(index: np.ndarray, extent: int) -> bool:
+def fits(index: np.ndarray, extent: int) -> bool:
     """Whether all indices are in ``[0, extent)``, where every mode means the same."""
     return not index.size or (index.min() >= 0 and index.max() < extent)

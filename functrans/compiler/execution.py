@@ -24,12 +24,14 @@ class Execution(Record):
     Attributes:
       constants: arguments of which every call passes the same array, that nobody can change: the
         basis of a Jacobian is one, the places of the entries of a sparse one another.
+      lasting: arguments that are the same in all rounds of the loop that it is the body of.
       rolled: its form with loops for what repeats, if there is one; it is compiled in its place.
       gives_what_it_can: whether nobody is warned of memory that was given away for nothing.
       is_one_path: whether it is right for one path through the function only.
     """
 
     constants: Mapping[Var, np.ndarray] = field(default_factory=dict)
+    lasting: tuple[Var, ...] = ()
     rolled: Jaxpr | None = None
     gives_what_it_can: bool = False
     is_one_path: bool = False

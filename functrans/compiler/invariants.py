@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from functrans.compiler.execution import execution_of
 from functrans.core.analyses import remember
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
@@ -46,15 +47,16 @@ def with_invariants_outside(jaxpr: Jaxpr, prepare: Callable[[Jaxpr], Jaxpr]) -> 
 
 def _split(eqn: Equation, prepare: Callable[[Jaxpr], Jaxpr]) -> list[Equation] | None:
     """Equations before the scan, and the scan that reads their results."""
-    body = prepare(eqn.params["jaxpr"])
     n_consts = eqn.params["n_consts"]
+    execution_of(eqn.params["jaxpr"]).lasting = eqn.params["jaxpr"].invars[:n_consts]
+    body = prepare(eqn.params["jaxpr"])
     outside: dict[Var, Atom] = dict(zip(body.invars[:n_consts], eqn.inputs[:n_consts], strict=True))
     moved: list[Equation] = []
     kept: list[Equation] = []
     for own in body.eqns:
         own = _with_plain_product(own, outside, kept, moved)
         is_known = all(isinstance(x, Literal) or x in outside for x in own.inputs)
-        if is_known and _may_move(own) and not any(v in body.outvars for v in own.outputs):
+        if is_known and may_move(own) and not any(v in body.outvars for v in own.outputs):
             moved.append(_renamed(own, outside))
             outside.update(zip(own.outputs, moved[-1].outputs, strict=True))
         else:
@@ -76,7 +78,7 @@ def _split(eqn: Equation, prepare: Callable[[Jaxpr], Jaxpr]) -> list[Equation] |
     return [*moved, replace(eqn, inputs=inputs, params=params)]
 
 
-def _may_move(eqn: Equation) -> bool:
+def may_move(eqn: Equation) -> bool:
     """Whether an equation cannot fail, and is worth a place in memory of its own."""
     lower = eqn.primitive.lower
     if eqn.primitive is dot_general_p:

@@ -21,7 +21,7 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,6 +43,31 @@ def has_short_rows(shape: tuple[int, ...]) -> bool:
     """
     loops = loop_axes(shape)
     return len(loops) > 1 and vector_axis(shape) != loops[-1]
+
+
+def order_along(shape: Shape, axes: Sequence[int]) -> list[tuple[int, bool]]:
+    """What the order of a reduction depends on: per axis its extent, and whether it is in lanes."""
+    groups = [[axis] for axis in range(len(shape))]
+    if has_short_rows(shape):
+        groups = _joined(groups, axes)
+    extents = [_product(shape[axis] for axis in group) for group in groups]
+    found = []
+    for number in reversed(range(len(groups))):
+        if groups[number][0] in axes:
+            found.append((extents[number], vector_axis(extents) == number))
+            del extents[number]
+    return found
+
+
+def _joined(groups: list[list[int]], axes: Collection[int]) -> list[list[int]]:
+    """Groups of axes, neighbours made one that are both reduced or both kept."""
+    full: list[list[int]] = []
+    for group in groups:
+        if full and (full[-1][0] in axes) == (group[0] in axes):
+            full[-1] = full[-1] + group
+        else:
+            full.append(group)
+    return full
 
 
 def with_merged_axes(jaxpr: Jaxpr) -> Jaxpr:
@@ -332,13 +357,8 @@ class _Writer:
         self, eqn: Equation, x: Var, groups: list[list[int]], source: Atom
     ) -> tuple[list[list[int]], Atom]:
         """All neighbours merged that are both reduced or both kept."""
-        axes, shape = set(eqn.params["axes"]), _shape(x)
-        full: list[list[int]] = []
-        for group in groups:
-            if full and (full[-1][0] in axes) == (group[0] in axes):
-                full[-1] = full[-1] + group
-            else:
-                full.append(group)
+        shape = _shape(x)
+        full = _joined(groups, eqn.params["axes"])
         if len(full) == len(groups):
             return groups, source
         merged = tuple([_product(shape[axis] for axis in group) for group in full])

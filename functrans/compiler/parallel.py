@@ -13,15 +13,14 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from functrans.compiler.functions import ChunkFunction, Passed, RoundsFunction
 from functrans.compiler.nests import NestWriter
 from functrans.compiler.places import Body
 from functrans.compiler.reductions import LANES
+from functrans.compiler.schedule import may_fail
 from functrans.compiler.storage import Stored
 from functrans.core.jaxpr import Var
-from functrans.core.lowering import Pointwise
 from functrans.emitter.chunks import run_chunks
 from functrans.emitter.types import Value
 
@@ -50,17 +49,7 @@ def is_parallel(w: Body, writer: NestWriter) -> bool:
             size_bytes = inside * LANES * 4 * root.var.aval.dtype.itemsize
             if loop == 0 or size_bytes > LARGEST_FRAME_BYTES:
                 return False
-    return not any(_may_fail(w.jaxpr.eqns[number]) for number in nest.equations)
-
-
-def _may_fail(eqn: Any) -> bool:
-    """Whether an elementwise equation can end the program: integer powers can."""
-    lower = eqn.primitive.lower
-    return (
-        isinstance(lower, Pointwise)
-        and eqn.primitive.name == "power"
-        and eqn.outputs[0].aval.dtype.kind in "iu"
-    )
+    return not any(may_fail(w.jaxpr.eqns[number]) for number in nest.equations)
 
 
 def write_in_chunks(w: Body, writer: NestWriter) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 
 from functrans.compiler.bounds import with_checked_indices
 from functrans.compiler.execution import execution_of
+from functrans.compiler.gathers import with_gathers_in_front
 from functrans.compiler.invariants import with_invariants_outside
 from functrans.compiler.merging import with_merged_axes
 from functrans.compiler.parts import with_parts_in_place
@@ -69,6 +70,7 @@ def prepare(jaxpr: Jaxpr) -> Jaxpr:
         )
     )
     result = with_products_inline(with_parts_in_place(result))
+    result = simplify(with_gathers_in_front(result, known, execution_of(jaxpr).lasting))
     result = with_invariants_outside(_with_single_axes(with_merged_axes(result)), prepare)
     result = with_checked_indices(_with_own_results(result), known)
     execution_of(result).constants = known

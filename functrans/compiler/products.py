@@ -2,8 +2,9 @@
 
 Here: ``with_products_inline``. A product such as ``[26, 22, 3, 4] @ [4, 10000]`` has many more
 elements than its operands; what it costs is the memory of its result. Where one elementwise
-equation or one sum reads it, its few terms are elementwise equations, too, which share the loops of
-what reads them. They are fused multiplications and additions in the order of the summed axes,
+equation or one sum reads it, or one read at indices of a part of it (which ``compiler.gathers``
+moves in front of it), its few terms are elementwise equations, too, which share the loops of what
+reads them. They are fused multiplications and additions in the order of the summed axes,
 beginning with 0, as in the loops of ``primitives.native.dot``, with the same bits.
 
 Not here: other products (``primitives.native``), the loops (``compiler.schedule``).
@@ -19,13 +20,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
+from functrans.compiler.equations import equations_of
 from functrans.core.dispatch import bind
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.lowering import IndexMap, Pointwise, Reduction
 from functrans.core.values import Array
-from functrans.passes.staging import stage
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.elementwise import multiply_add_p
+from functrans.primitives.gather_scatter import gather_p
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import transpose, transpose_p
 
@@ -59,6 +61,8 @@ def with_products_inline(jaxpr: Jaxpr) -> Jaxpr:
         lower = reader.primitive.lower
         if isinstance(lower, IndexMap):
             return reader.primitive is transpose_p and is_inlined(reader)
+        if reader.primitive is gather_p:  # which moves in front of it (``compiler.gathers``)
+            return reader.outputs[0].aval.size < out.aval.size  # type: ignore[union-attr]  # no tapes
         return isinstance(lower, Pointwise | Reduction)
 
     eqns: list[Equation] = []
@@ -111,15 +115,4 @@ def _terms(eqn: Equation) -> tuple[Equation, ...]:
             )
         return [total]
 
-    program = stage(expanded, [x.aval.strong() for x in eqn.inputs], "dot_general")
-    renamed: dict[Any, Any] = dict(zip(program.invars, eqn.inputs, strict=True))
-    (out,) = program.outvars
-    renamed[out] = eqn.outputs[0]
-    found = []
-    for own in program.eqns:
-        for var in own.outputs:
-            renamed.setdefault(var, Var(var.aval))
-        inputs = tuple([renamed.get(x, x) for x in own.inputs])
-        outputs = tuple([renamed[var] for var in own.outputs])
-        found.append(replace(own, inputs=inputs, outputs=outputs, source=eqn.source))
-    return tuple(found)
+    return equations_of(expanded, eqn.inputs, eqn.outputs, eqn.source)[0]

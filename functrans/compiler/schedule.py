@@ -501,6 +501,13 @@ def is_dear(eqn: Equation) -> bool:
     return pointwise_cost(eqn) > DEAR
 
 
+def may_fail(eqn: Equation) -> bool:
+    """Whether an elementwise equation can end the program: integer powers can."""
+    lower = eqn.primitive.lower
+    is_power = isinstance(lower, Pointwise) and eqn.primitive is power_p
+    return is_power and eqn.outputs[0].aval.dtype.kind in "iu"
+
+
 def is_inner(eqn: Equation) -> bool:
     """Whether a reduction runs over so few elements that it is written out where it is used."""
     shape = eqn.inputs[0].aval.shape

@@ -201,7 +201,9 @@ class _Evaluation:
         kept: Any = eqn.outputs[0].aval
         for (start, stop), (low, high) in groups:
             if low == high:
-                pieces.append(np.zeros((stop - start, *kept.shape[1:]), kept.dtype))
+                nothing = np.zeros((stop - start, *kept.shape[1:]), kept.dtype)
+                nothing.flags.writeable = False  # nobody's to change: a constant of the program
+                pieces.append(nothing)
                 continue
             part = self._part(x, {0: (start, stop), axis: (low, high)})
             pieces.extend(bind(reduce_sum_p, part, **eqn.params))

@@ -10,6 +10,7 @@ Here: the records, in the canonical form of ``index_arrays``. Not here: their fu
 ``scatter_add``    ``x`` with ``v`` added, linear in both
 ``scatter_set``    ``x`` with ``v`` written, linear in both; the last write to a place counts
 ``is_last_write``  which writes of a ``scatter_set`` count (integers in, booleans out)
+``places``         where indices along one axis point, in ``[0, n)``; -1 for one that is dropped
 =================  ================================================================================
 
 Under a batch, a batch axis of ``x`` alone is one more axis of the rest; where the indices have a
@@ -45,6 +46,7 @@ from functrans.primitives.index_arrays import (
     check_writes,
     index_shape,
     last_writes,
+    places_along,
     read_at,
     rest_axes,
     rest_shape,
@@ -55,6 +57,7 @@ from functrans.primitives.native.index import (
     accumulate_lower,
     gather_lower,
     is_last_write_lower,
+    places_lower,
     scatter_add_lower,
     scatter_set_lower,
 )
@@ -484,6 +487,45 @@ is_last_write_p = Primitive(
 )
 
 
+# places -----------------------------------------------------------------------------------------
+
+
+def _places_impl(index: Array, *, shape: Shape, axes: Axes, mode: str) -> tuple[Any, ...]:
+    return (places_along(index, shape, axes, mode),)
+
+
+def _places_aval(
+    index: ShapedArray, *, shape: Shape, axes: Axes, mode: str
+) -> tuple[ShapedArray, ...]:
+    _check("places", shape, [index], axes)
+    return (ShapedArray(index.shape, np.dtype(np.int64)),)
+
+
+def _places_batch(
+    size: int, operands: Sequence[Any], dims: Sequence[Any], **params: Any
+) -> tuple[Any, Any]:
+    return bind(places_p, *operands, **params), (dims[0],)
+
+
+def _places_map(index: ShapedArray, **params: object) -> list[AxisMap]:
+    return [range(index.ndim)]
+
+
+places_p = Primitive(
+    "places",
+    impl=_places_impl,
+    abstract_eval=_places_aval,
+    check=lambda index, *, shape, axes, mode: check_indices(None, index, mode=mode),
+    jvp=nondifferentiable,
+    batch=_places_batch,
+    lower=Routine(places_lower),
+    axis_map=_places_map,
+    reasons=(("transpose", "indices have no derivative"),),
+    indices=0,
+    memory="own",
+)
+
+
 PRIMITIVES: tuple[Primitive, ...] = (
-    gather_p, accumulate_p, scatter_add_p, scatter_set_p, is_last_write_p,
+    gather_p, accumulate_p, scatter_add_p, scatter_set_p, is_last_write_p, places_p,
 )  # fmt: skip

@@ -193,6 +193,21 @@ def _read_inside(x: np.ndarray, indices: Indices, axes: Axes) -> Array:
     return out
 
 
+def places_along(index: Any, shape: Shape, axes: Axes, mode: str) -> Array:
+    """Where indices along one axis of a shape point, in ``[0, n)``; -1 for one that is dropped.
+
+    Raises:
+      IndexError: as ``read_at`` of an array of the shape.
+    """
+    n = shape[axes[0]]
+    (found,), is_inside = _resolve("gather", (index,), shape, axes, mode)
+    found = np.asarray(found).astype(np.int64)
+    if mode == "raise" and ((np.asarray(index) < -n) | (np.asarray(index) >= n)).any():
+        raise out_of_bounds("gather", (index,), shape, axes)
+    found = np.where(found < 0, found + n, found)
+    return found if is_inside is None else np.where(is_inside, found, -1)
+
+
 # writing ----------------------------------------------------------------------------------------
 
 

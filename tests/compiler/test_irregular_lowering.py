@@ -29,6 +29,7 @@ EXACT = (
     "scatter_add",
     "scatter_set",
     "is_last_write",
+    "places",
     "scatter_reduce",
     "neighbour_writes",
     "select_along",
@@ -166,6 +167,21 @@ def _random_indices(
     return indices
 
 
+@pytest.mark.parametrize("mode", [*MODES, "inside"])
+@pytest.mark.parametrize("columns", [1, 7, 9, 41])
+def test_rows_of_elements_at_the_same_indices(columns: int, mode: str) -> None:
+    """One of the index arrays has one index for each row of what is read."""
+    rng = np.random.default_rng(columns)
+    for dtype, axes in ((np.dtype("f8"), (0, 1)), (np.dtype("c16"), (1, 0))):
+        x = values(rng, (30, 20), dtype)
+        low, reach = (0, 0) if mode == "inside" else (-20, 3 if mode != "raise" else 0)
+        rows = rng.integers(low, 20 + reach, (3, 1)).astype(np.int32)
+        places = rng.integers(low, 20 + reach, (1, columns))
+        more = rng.integers(low, 20, (2, 3, 1))
+        check(gs.gather_p, x, rows, places, axes=axes, mode=mode)
+        check(gs.gather_p, x, places, more, axes=axes, mode=mode)
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("seed", range(12))
 def test_index_arrays(seed: int, mode: str) -> None:
@@ -181,6 +197,8 @@ def test_index_arrays(seed: int, mode: str) -> None:
     v = values(rng, s + rest if rng.random() < 0.7 else (), dtype)
     at: dict[str, Any] = {"axes": axes, "mode": mode}
     check(gs.gather_p, x, *indices, **at)
+    if len(axes) == 1:
+        check(gs.places_p, *indices, shape=shape, **at)
     check(gs.accumulate_p, v, *indices, shape=shape, **at)
     check(gs.scatter_add_p, x, v, *indices, unique_indices=False, **at)
     check(gs.scatter_set_p, x, v, *indices, unique_indices=False, **at)

@@ -126,6 +126,17 @@ def _neighbour_writes(*indices: Any, extents: Shape, mode: str) -> tuple[np.ndar
     return before, after
 
 
+def _places(index: Any, *, shape: Shape, axes: Shape, mode: str) -> np.ndarray:
+    n = shape[axes[0]]
+    out = np.zeros(np.shape(index), np.int64)
+    for position, k in np.ndenumerate(index):
+        if mode == "drop" and not -n <= k < n:
+            out[position] = -1
+        else:
+            out[position] = min(max(k, 0), n - 1) if mode == "clip" else k % n
+    return out
+
+
 # label, shape of the array, shapes of the index arrays, axes, mode, whether indices may repeat
 CASES: tuple[tuple[str, Shape, tuple[Shape, ...], Shape, str, bool], ...] = (
     ("vector", (5,), ((3,),), (0,), "raise", True),
@@ -257,6 +268,16 @@ def _meeting_samples(rng: Rng) -> Iterator[Sample]:
         yield Sample(label, arrays, {"extents": extents, "mode": mode})
 
 
+def _places_samples(rng: Rng) -> Iterator[Sample]:
+    for mode in ("raise", "clip", "wrap", "drop"):
+        reach = 3 if mode != "raise" else 0
+        for shape in ((6,), (2, 3), (), (0,)):
+            index = integers(rng, shape, -4 - reach, 4 + reach)
+            yield Sample(f"{mode}_{shape}", (index,), {"shape": (2, 4), "axes": (1,), "mode": mode})
+    small = integers(rng, (3,), 0, 5, np.uint8)
+    yield Sample("uint8", (small,), {"shape": (5,), "axes": (0,), "mode": "raise"})
+
+
 AT = {"axes": (0,), "mode": "raise"}
 WRONG_VALUE = Refused(
     "value", (np.ones(3), np.ones(4), np.zeros(2, int)), ShapeError, "value has shape",
@@ -326,6 +347,18 @@ INDEX_ARRAYS = (
     ),
     Row(sr.scatter_reduce_p, _scatter_reduce_samples, _scatter_reduce, rtol=1e-14),
     Row(gs.is_last_write_p, _meeting_samples, _is_last_write, rtol=0),
+    Row(
+        gs.places_p,
+        _places_samples,
+        _places,
+        rtol=0,
+        refused=(
+            Refused("axis", (np.zeros(2, int),), ShapeError, "do not exist", {
+                "shape": (3,), "axes": (1,), "mode": "raise"}),
+            Refused("two", (np.zeros(2, int),), ShapeError, "one per axis", {
+                "shape": (3, 3), "axes": (0, 1), "mode": "raise"}),
+        ),
+    ),
     Row(sr.neighbour_writes_p, _meeting_samples, _neighbour_writes, rtol=0),
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ Layer: ``primitives.native``.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     from functrans.emitter.numbers import Number
     from functrans.emitter.routine import Array, Routines
     from functrans.emitter.types import Value
+
+
+_IN_A_ROUND = 8
+"""Single elements that are read in one round of a loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +117,11 @@ class _Indices:
             return index, b.icmp("ult", index, extent)
         e.fail_when(b.icmp("uge", index, extent), IndexError, self.out_of_bounds(axis))
         return index, None
+
+    def has_rows(self) -> bool:
+        """Whether single elements are read, and some arrays stay at one index for all of a row."""
+        is_held = [bool(self.s) and own[-1] == 0 for own in self.strides()]
+        return any(is_held) and not all(is_held) and _runs(self.shape, self.axes).rest == 1
 
     def is_done(self, e: Routines) -> bool:
         """Whether nothing is left to do: an axis is empty that indices clip or wrap around in.
@@ -223,6 +233,9 @@ def gather_lower(
     indices = _Indices("gather", arrays, axes, x.shape, mode)
     if indices.is_done(e):
         return
+    if mode not in ("raise", "drop") and indices.has_rows():
+        _gather_rows(e, x, out, indices)
+        return
     with _each_write(e, indices) as (offset, slot, inside, runs):
         if inside is None:
             with _each_run(e, runs, offset, slot) as (source, target):
@@ -232,6 +245,34 @@ def gather_lower(
             copy_run(e, x, source, out, target, runs.width)
         with e.b.when(e.b.not_(inside)):
             set_bytes(e, out, slot, runs.rest)
+
+
+def _gather_rows(e: Routines, x: Array, out: Array, indices: _Indices) -> None:
+    """Single elements, several in a round; indices that do not change in it are resolved once."""
+    s, strides, steps = indices.s, indices.strides(), contiguous(x.shape)
+    is_held = [own[-1] == 0 for own in strides]
+
+    def resolved(places: Sequence[Value], held: bool) -> Value:
+        own = [k for k, flag in enumerate(is_held) if flag == held]
+        some = dataclasses.replace(
+            indices,
+            arrays=[indices.arrays[k] for k in own],
+            axes=tuple([indices.axes[k] for k in own]),
+        )
+        numbers = [steps[indices.axes[k]] for k in own]
+        return some.resolve(e, [places[k] for k in own], numbers)[0]
+
+    outer = [own[:-1] for own in (*strides, contiguous(s))]
+    with nest(e, s[:-1], outer) as (*places, slot):
+        base = resolved(places, held=True)
+
+        def part(first: Value, lanes: int) -> None:
+            for k in range(lanes):
+                at = plus(e, first, e.b.index(k))
+                source = resolved([plus(e, place, at) for place in places], held=False)
+                copy_run(e, x, plus(e, base, source), out, plus(e, slot, at), 1)
+
+        vectors(e, s[-1], x.dtype, part, _IN_A_ROUND)
 
 
 # scatters ---------------------------------------------------------------------------------------
@@ -342,6 +383,30 @@ def scatter_set_lower(
             copy_run(e, v, source, out, target, runs.width)
         else:
             fill_run(e, out, target, constant, runs.width)
+
+
+# where indices point ----------------------------------------------------------------------------
+
+
+def places_lower(
+    e: Routines,
+    operands: Sequence[Array],
+    results: Sequence[Array],
+    *,
+    shape: Shape,
+    axes: Axes,
+    mode: str,
+) -> None:
+    """Each index is resolved once."""
+    (out,) = results
+    indices = _Indices("gather", operands, axes, shape, mode)
+    if indices.is_done(e):
+        return
+    with nest(e, (out.size,), [(1,)]) as (number,):
+        place, inside = indices.resolve(e, (number,), (1,))
+        if inside is not None:
+            place = e.b.select(inside, place, e.b.index(-1))
+        e.write(out, number, number_of(e, place))
 
 
 # which writes meet ------------------------------------------------------------------------------
