@@ -29,3 +29,12 @@ def test_a_list_that_holds_lists_is_a_tuple_of_indices_in_the_graph_too():
     expected = torch.zeros(SHAPE)
     expected[1, 1] = 2 * x.detach()[1, 1]
     assert x.grad.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("index", [None, 0, slice(1), [0], [True, False, False]])
+def test_none_is_no_number_to_be_written(index):
+    """NumPy takes it for NaN."""
+    x = torch.zeros(3)
+    with pytest.raises(TypeError, match="can't assign a NoneType"):
+        x[index] = None
+    assert x.tolist() == [0.0] * 3

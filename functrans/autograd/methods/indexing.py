@@ -256,6 +256,8 @@ def _getitem(self: Tensor, index: object) -> Tensor:
 def _setitem(self: Tensor, index: object, value: Any) -> None:
     index = plain_index(index)
     value = as_tensor(value, self)
+    if value is None:
+        raise TypeError(f"can't assign a NoneType to a tensor of dtype {self.dtype}")
     if not isinstance(value, Tensor):
         is_number = isinstance(value, (int, float, complex))
         array = exact(value, self.dtype) if is_number else np.asarray(value, self.dtype)

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from functrans.emitter.types import I32, I64
 from functrans.primitives.native.dot_plan import WORTH_THREADS
 from functrans.primitives.native.routine_loops import LoopVariable
 
@@ -156,7 +155,7 @@ class _Packed:
 
     def _slice(self, e: Routines, start: Array) -> tuple[Value, Value]:
         """Its first term, and how many it has."""
-        first = e.b.load(I64, start.pointer, 8)
+        first = e.read(start, e.b.index(0)).value
         left = e.b.sub(e.b.index(self.k), first)
         return first, e.b.intrinsic("smin", left, e.b.index(self.depth))
 
@@ -337,8 +336,10 @@ class _Packed:
 
     def _prefetch(self, build: Builder, target: Value, step: Value) -> None:
         """Have the rows of a result come nearer: each lies in a page that no hardware looks at."""
-        read, keep, data = (build.const(I32, k) for k in (0, 3, 1))
+        build.module.declarations.setdefault(
+            "llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+        )
         for r, last in itertools.product(range(self.height), (0, 1)):
             row = build.offset(target, build.mul(step, build.index(r)))
             at = build.offset(row, build.index(last * (self.width * self.dtype.itemsize - 1)))
-            build.call("llvm.prefetch.p0", [at, read, keep, data], None)
+            build.statement(f"call void @llvm.prefetch.p0(ptr {at.text}, i32 0, i32 3, i32 1)")
