@@ -58,7 +58,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 _LONG = frozenset((Path(__file__).parent / "long_sweeps.txt").read_text().splitlines())
-_ONE_OF = {"0": 12, "1": 5}
+_ONE_OF = {"0": 12, "1": 6}
 """Items of a long sweep for each that is run, by ``FUNCTRANS_TEST_FULL``."""
 _SHARE = int(os.environ.get("FUNCTRANS_TEST_SHARE") or "0")
 """Which of them; every other number runs other ones."""

@@ -204,7 +204,7 @@ def _runs() -> list[tuple[str, str]]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@each(("code", "transform"), _runs(), by="transform", one_of=4, full=2)
+@each(("code", "transform"), _runs(), by="transform", one_of=4, full=4)
 def test_operations_give_the_same_numbers_under_transforms(code: str, transform: str) -> None:
     case, expected = _case(code)
     if expected is None:

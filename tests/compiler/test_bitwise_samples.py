@@ -173,7 +173,7 @@ def _each(dtypes: str) -> list[Any]:
     ]
 
 
-@each(("shape", "dtype"), _each("f8 f4 c16 i8 b1 f2"), by="dtype", one_of=4, full=2)
+@each(("shape", "dtype"), _each("f8 f4 c16 i8 b1 f2"), by="dtype", one_of=4, full=4)
 def test_reductions_of_extents(shape: tuple[int, ...], dtype: str) -> None:
     """All reductions over all sets of axes, alone in a program and of a computed operand."""
     x = _values(np.random.default_rng(len(shape)), shape, dtype)
@@ -206,7 +206,7 @@ def test_elementwise_of_extents(shape: tuple[int, ...], dtype: str) -> None:
     assert_compiled_is_reference(_elementwise, 3 * x)
 
 
-@each(("shape", "dtype"), _each("i8 i2 u1 b1 c16 f2"), by="dtype", one_of=2)
+@each(("shape", "dtype"), _each("i8 i2 u1 b1 c16 f2"), by="dtype", one_of=4, full=2)
 def test_arithmetic_of_extents(shape: tuple[int, ...], dtype: str) -> None:
     x = _values(np.random.default_rng(2), shape, dtype)
     assert_compiled_is_reference(
@@ -231,7 +231,7 @@ def _movement(x: Any) -> list[Any]:
     return outs
 
 
-@each(("shape", "dtype"), _each("f8 i4 c16 f2"), by="dtype", one_of=3)
+@each(("shape", "dtype"), _each("f8 i4 c16 f2"), by="dtype", one_of=3, full=2)
 def test_movement_of_extents(shape: tuple[int, ...], dtype: str) -> None:
     x = _values(np.random.default_rng(3), shape, dtype)
     assert_compiled_is_reference(_movement, x)

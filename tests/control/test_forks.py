@@ -134,7 +134,7 @@ CONSUMERS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")  # kinks
-@each("consumer", CONSUMERS, one_of=3, full=2)
+@each("consumer", CONSUMERS, one_of=6, full=4)
 @each("name", FUNCTIONS, by="name")
 def test_choices_are_those_of_where(name: str, consumer: str) -> None:
     decides, where = FUNCTIONS[name]
