@@ -519,6 +519,8 @@ class _Results:
             COMPOSITE, {}, None, (base._node, own), base._value.shape, base._value.dtype, self.line
         )
         written.region = region_of(how.steps)
+        if base._retains:
+            move_retain(base, base._node, written)
         base._node = written
         how.note_version(-1)
 

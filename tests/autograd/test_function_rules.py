@@ -456,6 +456,15 @@ def test_what_is_written_to_keeps_neither_its_gradient_nor_hooks_of_the_view(par
     assert [g.tolist() for g in log] == ([[2.0] * 3] if x is y else [])
 
 
+@pytest.mark.parametrize("part", [lambda y: y[:2], lambda y: y[1:][:1], lambda y: y.view(3)])
+def test_a_retained_gradient_is_that_of_what_was_written_through_a_view(part: Any) -> None:
+    y = leaf() * 1
+    y.retain_grad()
+    Doubled.apply(part(y))
+    y.sum().backward()
+    assert y.grad.tolist() == [1.0] * 3
+
+
 def test_a_view_that_is_written_to_beside_other_results() -> None:
     def forward(ctx: Any, x: Any) -> Any:
         ctx.mark_dirty(x)

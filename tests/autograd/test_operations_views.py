@@ -338,3 +338,24 @@ def test_earlier_views_depend_on_a_tensor_whose_shape_changed_in_place(
         found, of_row = grad(total, [y, row], allow_unused=True)
         assert_array_equal(found.numpy(), expected)
         assert_array_equal(of_row.numpy(), weights)
+
+
+@pytest.mark.parametrize("through", [lambda c: c, lambda c: c[0]])
+@pytest.mark.parametrize("name", REFORMED)
+def test_a_change_of_shape_without_recording_keeps_derivatives_in_transforms(
+    name: str, through: Callable[[Any], Any]
+) -> None:
+    """As outside of transforms: elements are what they were."""
+
+    def f(x: Any) -> Any:
+        c = x * 1
+        first, changed = c[0], through(c)
+        with no_grad():
+            REFORMED[name](changed if changed.ndim == 2 else changed.unsqueeze_(0))
+        return (c * c).sum() + (first * first).sum()
+
+    x = ft.tensor(BASE[:, :3])
+    expected = 2 * BASE[:, :3]
+    expected[0] *= 2
+    assert_array_equal(ft.func.grad(f)(x).numpy(), expected)
+    assert ft.func.hessian(f)(x).sum().item() == 2 * 9 + 2 * 3

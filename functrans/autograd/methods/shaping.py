@@ -392,7 +392,7 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
                 self._view = made._view
             return self
         before = in_place_of(self) if self._view is None and self._stored().is_viewed else self
-        is_kept = not modes.grad and node is not None  # elements keep their derivatives
+        is_kept = not modes.grad and (is_traced or node is not None)  # as derivatives are kept
         with entered(RECORDING) if is_kept else nullcontext():
             made = function(before, *args, **kwargs)
         if not is_traced:
