@@ -29,6 +29,7 @@ from functrans.autograd.recording import (
     PERMANENT,
     ImperativeTrace,
     enter_session,
+    made_anew,
     node_of,
     note_node,
 )
@@ -328,10 +329,7 @@ def _without_hooks(x: Tensor, node: Any, dirty: Mapping[int, Tensor]) -> Any:
     how = x._view
     if node is None or how is None or how.detach is not None or id(x) not in dirty:
         return node
-    current = Tensor.of(how.base._value, how.base._node, x.__dict__.get("_trace"))
-    for step in how.steps:
-        current = step(current)
-    return current._node
+    return made_anew(x)._node
 
 
 def _node_of_call(

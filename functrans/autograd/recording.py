@@ -695,6 +695,21 @@ def note_node(node: GraphNode, operands: Sequence[Any], results: Sequence[Any]) 
         node.pack_residuals(pack, unpack, operands, results)
 
 
+def made_anew(view: Tensor) -> Tensor:
+    """A view as it is made of its base now, by way of what the base has become in place."""
+    how = view._view
+    assert how is not None
+    base, back = how.base, ()
+    if base._reshaped is not None:
+        reshaped, steps = base._reshaped[0](), base._reshaped[1]
+        if reshaped is not None and reshaped is not view and node_of(reshaped) is not None:
+            base, back = reshaped, steps
+    current = Tensor.of(base._value, base._node, view.__dict__.get("_trace"))
+    for step in (*back, *how.steps):
+        current = step(current)
+    return current
+
+
 def renew(view: Tensor) -> None:
     """Give a view the node that its base has now, after its memory was written to.
 
@@ -728,17 +743,10 @@ def renew(view: Tensor) -> None:
             current = how.detach(current, view._value if how.is_own else None)
         view._value = current  # an array is shared
     elif how.base._node is not None or isinstance(view._value, Tracer):
-        current, back = how.base, ()
-        if current._reshaped is not None:
-            reshaped, steps = current._reshaped[0](), current._reshaped[1]
-            if reshaped is not None and reshaped is not view and node_of(reshaped) is not None:
-                current, back = reshaped, steps
-        current = Tensor.of(current._value, current._node, view.__dict__.get("_trace"))
         before = modes.grad
         modes.grad = not how.is_unrecorded  # the mode of the view, whatever it is now
         try:
-            for step in (*back, *how.steps):
-                current = step(current)
+            current = made_anew(view)
         finally:
             modes.grad = before
         node = current._node

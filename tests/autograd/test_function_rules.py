@@ -465,6 +465,15 @@ def test_a_retained_gradient_is_that_of_what_was_written_through_a_view(part: An
     assert y.grad.tolist() == [1.0] * 3
 
 
+def test_a_view_marked_as_dirty_depends_on_a_tensor_whose_shape_changed_before() -> None:
+    y = (leaf() * 1).reshape(1, 3) * 1
+    head = y[0, :2]
+    y.t_()
+    Doubled.apply(head)
+    (found,) = grad(head.sum(), y)
+    assert found.shape == (3, 1)
+
+
 def test_a_view_that_is_written_to_beside_other_results() -> None:
     def forward(ctx: Any, x: Any) -> Any:
         ctx.mark_dirty(x)

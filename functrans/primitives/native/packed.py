@@ -7,8 +7,8 @@ The second operand is copied once, in panels of as many columns as a tile has, a
 many terms as leave it in the last-level cache; the first one block by block, in panels of as many
 rows, into memory that stays in the second-level cache. A tile's sums stay in registers for a block
 of terms and are then added to the result. Rows (and columns, where there are few rows) are cut into
-chunks, which whoever is free takes: no thread waits for another one by spinning, so that a busy
-machine costs what it takes away and no more.
+chunks, which whoever is free takes: a thread waits for the last copies of others alone, and gives
+its processor away meanwhile, so that a busy machine costs what it takes away and no more.
 
 The order of additions depends on nothing but the position in the sum: the terms of a block one
 after the other, each multiplied and added with one rounding, then the blocks.
