@@ -25,7 +25,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, AliasNode
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, follow, node_of
 from functrans.autograd.residuals import region_of, twins_of
-from functrans.autograd.tensors import Tensor
+from functrans.autograd.tensors import Tensor, View
 from functrans.autograd.views import in_place_of, viewed_as
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, bind
@@ -235,7 +235,7 @@ def _share(part: Tensor) -> None:
         and whole.detach is None
         and (whole.base._node is not None or base._node is None)  # else it was detached
     ):  # writes reach the primal
-        how._base, how.steps = whole.base, (*whole.steps, *how.steps)
+        how.base, how.steps = whole.base, (*whole.steps, *how.steps)
     part._storage.note_view(part)
     how.note_version(-1)  # its node is that of its base
 
@@ -417,11 +417,13 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
 
 def _made_of(dual: Tensor, primal: Tensor, tangent: Tensor) -> None:
     """Let a dual tensor and its views follow what is written to the two that it was made of."""
-    twins = [x if x._view is None else in_place_of(x) for x in (primal, tangent)]
+    twins = [in_place_of(x) for x in (primal, tangent)]
+    for twin, x in zip(twins, (primal, tangent), strict=True):
+        if x._view is None:  # the dual tensor keeps its shape if theirs is changed
+            twin._view = View(x, (), x._stored(), "View")
+            x._stored().note_view(twin)
     dual._dual = (*twins, tangent)
     dual._place = _Place(dual)
-    for twin in twins:
-        twin._stored().is_viewed = True  # the dual tensor keeps its shape if theirs is changed
     storage = tangent._stored()
     alive = [reference for reference in storage.duals if reference() is not None]
     storage.duals = (*alive, weakref.ref(dual))

@@ -696,16 +696,11 @@ def note_node(node: GraphNode, operands: Sequence[Any], results: Sequence[Any]) 
 
 
 def made_anew(view: Tensor) -> Tensor:
-    """A view as it is made of its base now, by way of what the base has become in place."""
+    """A view as it is made of its base now."""
     how = view._view
     assert how is not None
-    base, back = how.base, ()
-    if base._reshaped is not None:
-        reshaped, steps = base._reshaped[0](), base._reshaped[1]
-        if reshaped is not None and reshaped is not view and node_of(reshaped) is not None:
-            base, back = reshaped, steps
-    current = Tensor.of(base._value, base._node, view.__dict__.get("_trace"))
-    for step in (*back, *how.steps):
+    current = Tensor.of(how.base._value, how.base._node, view.__dict__.get("_trace"))
+    for step in how.steps:
         current = step(current)
     return current
 

@@ -272,9 +272,7 @@ def root_of(x: Tensor) -> Tensor:
 
 def twins_of(dual: Tensor) -> tuple[Tensor, ...]:
     """Primal and tangent that a dual tensor was made of, in the shapes that they had then."""
-    return tuple(
-        x if x._view is None or x._unshaped is None else x._unshaped for x in dual._dual[:2]
-    )
+    return tuple([x if (how := x._view).steps or how.detach else how.base for x in dual._dual[:2]])
 
 
 def region_of(steps: Sequence[Callable[[Any], Any]]) -> Callable[[Any], Any]:

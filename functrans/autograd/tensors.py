@@ -98,9 +98,9 @@ class View:
     """How a tensor is a view of another one.
 
     Attributes:
-      base: the tensor that is no view itself, or a detached one. What was one until its shape was
-        changed in place is a view since then of the tensor that it was (``Tensor._unshaped``).
-      steps: functions from tensor to tensor, from the base to the view.
+      base: the tensor that is no view itself, or a detached one.
+      steps: functions from tensor to tensor, from the base to the view. Where the shape of the
+        base was changed in place since, they begin with the way back to the one that it had.
       version: that of the storage when the view's node was made.
       is_multiple: whether it is one of several views that one call made (``split``, ``unbind``).
       creator: name of the operation, for messages.
@@ -118,7 +118,7 @@ class View:
     """
 
     __slots__ = (
-        "_base", "creator", "detach", "is_conj", "is_copied", "is_custom", "is_inferred",
+        "base", "creator", "detach", "is_conj", "is_copied", "is_custom", "is_inferred",
         "is_multiple", "is_own", "is_unrecorded", "node_version", "steps", "version",
     )  # fmt: skip
 
@@ -131,7 +131,7 @@ class View:
         is_multiple: bool = False,
         detach: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        self._base = base
+        self.base = base
         self.steps = steps
         self.version = storage.version
         storage.is_viewed = True
@@ -145,14 +145,6 @@ class View:
         self.is_conj = False
         self.is_copied = False
         self.node_version = -1
-
-    @property
-    def base(self) -> Tensor:
-        """See the attributes."""
-        base = self._base
-        if base._view is not None and base._unshaped is not None:
-            base = self._base = base._unshaped
-        return base
 
     @property
     def root(self) -> Tensor:
@@ -234,8 +226,6 @@ class Tensor(TensorMethods):
     _is_array = False
     _storage: Storage | None = None
     _view: View | None = None
-    _unshaped: Tensor | None = None  # what views made before an in-place reshape are views of
-    _reshaped: Any = None  # of that, the tensor (weakly), and steps from it back to this shape
     _grad: Any = None
     _dual: Any = None  # primal and tangent, and the tangent that was given; see ``forward_ad``
     _place: Any = None  # of a dual tensor, in the graph of its primal
@@ -350,7 +340,7 @@ class Tensor(TensorMethods):
     @property
     def _base(self) -> Tensor | None:
         """The tensor that this one is a view of."""
-        return None if self._view is None or self._unshaped is not None else self._view.base
+        return None if self._view is None else self._view.base
 
     def is_inference(self) -> bool:
         """Whether it was made in ``inference_mode``."""

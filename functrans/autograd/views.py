@@ -45,7 +45,7 @@ def view(
     """
     enter_session(x)
     labelled = _labelled(step, label)
-    both = _on_either(labelled, memory)
+    both = on_either(labelled, memory)
     if isinstance(x._value, Tracer):
         traced: Tensor = labelled(x)
         if isinstance(traced, Tensor):  # else a branch of ``cond`` around took it
@@ -143,7 +143,7 @@ def views(
     for result, (step, memory) in zip(results, parts, strict=True):
         if not isinstance(own, Tracer):
             result._value = memory(own)
-        follow(result, x, _on_either(step, memory), label, is_multiple=True)
+        follow(result, x, on_either(step, memory), label, is_multiple=True)
     return results
 
 
@@ -161,7 +161,7 @@ def _labelled(step: Callable[[Any], Any], label: str) -> Callable[[Any], Any]:
     return labelled
 
 
-def _on_either(
+def on_either(
     step: Callable[[Any], Any], memory: Callable[[np.ndarray], np.ndarray]
 ) -> Callable[[Any], Any]:
     """A view as a function of arrays and of tensors."""

@@ -340,6 +340,82 @@ def test_earlier_views_depend_on_a_tensor_whose_shape_changed_in_place(
         assert_array_equal(of_row.numpy(), weights)
 
 
+@pytest.mark.parametrize("name", REFORMED)
+def test_a_tensor_whose_shape_changed_in_place_is_as_one_without_earlier_views(name: str) -> None:
+    """Hooks after the change, ``detach_`` and ``requires_grad_``, with an earlier view or without.
+
+    What writes to the tensor, or to the view, is seen by hooks as by those of a tensor made anew.
+    """
+    for write in (lambda y: y.mul_(2), lambda y: y[-1].mul_(y.sum()), lambda y: y[0].zero_()):
+        found = []
+        for has_view in (True, False):
+            x = tensor(BASE[:, :3], requires_grad=True)
+            y = x * 1.5
+            kept = y[0] if has_view else None
+            REFORMED[name](y)
+            seen: list[Any] = []
+            y.register_hook(seen.append)
+            write(y)
+            (y * y).sum().backward()
+            assert y._base is None
+            assert kept is None or kept._base is y
+            found.append([x.grad.numpy(), *[g.numpy() for g in seen]])
+        assert [len(each) for each in found] == [2, 2]
+        for ours, expected in zip(*found, strict=True):
+            assert_array_equal(ours, expected)
+    y = tensor(BASE[:, :3], requires_grad=True) * 1.5
+    view = y[0]
+    REFORMED[name](y).detach_()
+    assert not y.requires_grad
+    y.requires_grad_()
+    y.sum().backward()
+    assert view._base is y
+    assert_array_equal(y.grad.numpy(), np.ones(y.shape))
+
+
+@pytest.mark.parametrize("name", REFORMED)
+def test_a_leaf_with_views_changes_its_axes_without_recording(name: str) -> None:
+    leaf = tensor(BASE[:2, :3], requires_grad=True)
+    row = leaf[0]
+    with no_grad():
+        constant = leaf[1]
+        REFORMED[name](leaf)
+    assert leaf.requires_grad
+    assert leaf.is_leaf
+    assert leaf.shape == REFORMED[name](BASE[:2, :3]).shape
+    weights = tensor(BASE[0, :3])
+    ((leaf * leaf).sum() + (row * weights).sum()).backward()
+    expected = 2 * BASE[:2, :3]
+    expected[0] += BASE[0, :3]
+    assert_array_equal(leaf.grad.numpy(), REFORMED[name](expected))
+    with no_grad():
+        leaf.mul_(2)
+        assert_array_equal(constant.numpy(), 2 * BASE[1, :3])
+
+
+@pytest.mark.parametrize("through", [lambda d: d, lambda d: d[0]])
+@pytest.mark.parametrize("name", REFORMED)
+def test_what_is_detached_inside_of_a_transform_changes_its_shape(
+    name: str, through: Callable[[Any], Any]
+) -> None:
+    """Writes to it reach the memory that it was taken of, which keeps its derivatives."""
+
+    def f(x: Any) -> Any:
+        c = x * 1
+        before = c[0]
+        d = c.detach()
+        first = d[1]
+        REFORMED[name](d)
+        through(d).mul_(2)
+        return (c * c).sum() + (before * first).sum() + d.sum()
+
+    x = BASE[:, :3]
+    leaf = tensor(x, requires_grad=True)
+    assert_array_equal(ft.func.grad(f)(tensor(x)).numpy(), grad(f(leaf), leaf)[0].numpy())
+    (tangent,) = ft.func.jvp(f, (tensor(x),), (tensor(np.ones_like(x)),))[1:]
+    np.testing.assert_allclose(tangent.item(), grad(f(leaf), leaf)[0].sum().item(), rtol=1e-13)
+
+
 @pytest.mark.parametrize("through", [lambda c: c, lambda c: c[0]])
 @pytest.mark.parametrize("name", REFORMED)
 def test_a_change_of_shape_without_recording_keeps_derivatives_in_transforms(

@@ -8,9 +8,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
-import functools
 import math
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -22,9 +20,9 @@ from functrans.autograd.dtypes import DTYPE_LIKE
 from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain, rows_of
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import leaf_like
-from functrans.autograd.residuals import root_of
+from functrans.autograd.residuals import root_of, twins_of
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.views import in_place_of, view
+from functrans.autograd.views import on_either, view
 from functrans.autograd.writes import check_captured, check_expands, check_inference, check_leaf
 from functrans.core.dispatch import Tracer
 from functrans.primitives import structural
@@ -375,38 +373,28 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
                     "without the underscore."
                 )
         node = None if is_traced else self._node
+        how = self._view
         check_inference(self)
         if modes.grad and not modes.inference:
             check_leaf(self)
         elif node is not None and node.primitive is None:
-            if not modes.inference and self._view is None and self._stored().is_viewed:
-                raise RuntimeError(
-                    "a leaf Variable that requires grad is being used in an in-place operation."
-                )
-            made = function(self if self._view is not None else self.detach(), *args, **kwargs)
+            made = function(self.detach() if how is None else self, *args, **kwargs)
             self._stored().version += 1
             if made.shape == self.shape and made.stride() == self.stride():
                 return self  # as it was, and so is its place in the graph
-            self._value, self._node, node.is_turned = made._value, leaf_like(node, made), True
-            if self._view is not None:
-                self._view = made._view
+            _become(self, made, leaf_like(node, made), function in (t, transpose))
+            node.is_turned = True
             return self
-        before = in_place_of(self) if self._view is None and self._stored().is_viewed else self
         is_kept = not modes.grad and (is_traced or node is not None)  # as derivatives are kept
         with entered(RECORDING) if is_kept else nullcontext():
-            made = function(before, *args, **kwargs)
+            made = function(self, *args, **kwargs)
+            twins = [function(x, *args, **kwargs) for x in twins_of(self)] if self._dual else ()
         if not is_traced:
             own = f"SqueezeBackward{3 + int(made._node.name()[-1])}" if _is_squeeze(made) else label
             named(made, own)
-        shape = self.shape
-        self._value, self._node = made._value, made._node
-        if made._view is not None and (self._view is not None or before is not self):
-            self._view = made._view  # later writes go through this one, too
-            if before is not self:  # the views that there are stay views of this one
-                self._unshaped = before
-                self._stored().note_view(self)
-            if self._unshaped is not None:
-                _note_way_back(self, shape, function in (t, transpose))
+        _become(self, made, made._node, function in (t, transpose))
+        if twins:
+            self._dual = (*twins, twins[1])
         if is_traced:
             return self
         self._stored().version += 1
@@ -418,18 +406,34 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
     return method
 
 
-def _note_way_back(x: Tensor, shape: Shape, is_exchange: bool) -> None:
-    """Note how the tensor that another one was is made of it: derivatives pass through both."""
-    assert x._unshaped is not None
-    assert x._view is not None
+def _become(x: Tensor, made: Tensor, node: Any, is_exchange: bool) -> None:
+    """Let a tensor be a view of itself; the views of it stay what they are.
+
+    Args:
+      x: the tensor.
+      made: the view.
+      node: the place of the tensor in the graph from now on.
+      is_exchange: whether the view exchanges axes; else it adds some of extent 1, or leaves them.
+    """
+    shape, how = x.shape, x._view
+    x._value, x._node = made._value, node
+    if made._view is None:
+        return
+    if how is not None and how.detach is None:
+        x._view = made._view  # later writes go through this one, too
+        return
+    step = made._view.steps[-1]
+    if how is not None:
+        how.steps = (*how.steps, step)
     if is_exchange:
         probe = np.broadcast_to(0.0, range(2, len(shape) + 2))  # its extents tell axes apart
-        order = tuple(np.argsort(x._view.steps[-1](probe).shape).tolist())
-        step = functools.partial(structural.transpose, axes=order)
+        order = tuple(np.argsort(step(probe).shape).tolist())
+        back = on_either(lambda x: structural.transpose(x, order), lambda x: np.transpose(x, order))
     else:
-        step = functools.partial(structural.reshape, shape=shape)
-    before = x._unshaped._reshaped
-    x._unshaped._reshaped = weakref.ref(x), (step, *(() if before is None else before[1]))
+        back = on_either(lambda x: structural.reshape(x, shape), lambda x: x.reshape(shape))
+    for held in [reference() for reference in x._stored().views]:
+        if held is not None and held is not made and held._view.base is x:
+            held._view.steps = (back, *held._view.steps)
 
 
 def _is_squeeze(x: Tensor) -> bool:

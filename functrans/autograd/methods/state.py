@@ -236,7 +236,7 @@ def _set_primal(dual: Tensor, value: Tensor) -> None:
         )
     for view in [reference() for reference in dual._stored().views]:
         if view is not None and view._view.base is dual:
-            view._view._base = before
+            view._view.base = before
     new = with_own_only(value._memory(), None)
     primal = new._value if isinstance(new, PushingTracer) else new
     if isinstance(old, PushingTracer):
