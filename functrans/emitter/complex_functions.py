@@ -91,7 +91,7 @@ def sqrt(b: Builder, z: Pair) -> Pair:
     sx, sy = b.fmul(ax, scale), b.fmul(ay, scale)
     half = b.const(x, 0.5)
     big = b.sqrt(b.fmul(b.fadd(geometry.hypot(b, sx, sy), sx), half))
-    small = b.fdiv(b.fmul(sy, half), big)
+    small = b.fdiv(sy, b.fadd(big, big))  # the half of the smallest number is none
     big, small = b.fmul(big, back), b.fmul(small, back)
     is_right = b.not_(sign_bit(b, x))
     re, im = b.select(is_right, big, small), b.select(is_right, small, big)
@@ -161,8 +161,9 @@ def _spiral(
     y_is_zero = b.fcmp("oeq", y, zero)
     is_far_left = b.fcmp("oeq", x, b.const(x, -math.inf))
     y_is_wild = b.fcmp("uno", b.fsub(y, y), zero)
-    re = b.fmul(b.fmul(size, cosine), factor)
-    im = b.fmul(b.fmul(size, sine), factor)
+    # The factor first: what is too small for all digits has them again.
+    re = b.fmul(b.fmul(factor, cosine), size)
+    im = b.fmul(b.fmul(factor, sine), size)
     is_far_right = b.fcmp("oeq", x, b.const(x, math.inf))
     re = first_of(
         b,
@@ -383,11 +384,9 @@ def _hyperbolic(b: Builder, z: Pair, own: Callable[[Builder, Value], Value], is_
     re, im = b.fmul(along, cosine), b.fmul(across, sine)
     # Where the hyperbolic functions overflow they are exp|x| / 2, whose products may be finite.
     limit = 709.0 if x.type.bits == 64 else 88.0
-    half = b.const(x, 0.5)
     is_large = _abs_exceeds(b, x, limit)
-    half_cosine, half_sine = b.fmul(cosine, half), b.fmul(sine, half)
     far_re, far_im = _spiral(
-        b, b.fabs(x), half_cosine, half_sine, y, exponential.exp, limit, math.exp(limit)
+        b, b.fabs(x), cosine, sine, y, exponential.exp, limit, math.exp(limit) / 2
     )
     signed = b.copysign(b.const(x, 1), x)
     if is_sinh:

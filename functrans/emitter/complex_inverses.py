@@ -58,8 +58,9 @@ def _crossover(b: Builder, z: Pair) -> tuple[Value, Value, Value]:
     # a - 1 without cancellation
     is_below = b.fcmp("olt", x, one)
     second = b.select(is_below, b.fdiv(yy, left), left)
-    excess = b.fmul(half, b.fadd(first, second))
-    near = logarithm.log1p(b, b.fadd(excess, b.sqrt(b.fmul(excess, b.fadd(a, one)))))
+    both = b.fadd(first, second)  # twice a - 1, of which the half may be too small for a number
+    middle = b.fmul(half, b.fadd(a, one))
+    near = logarithm.log1p(b, b.fadd(b.fmul(half, both), b.sqrt(b.fmul(both, middle))))
     wide = logarithm.log(b, b.fadd(a, b.sqrt(b.fmul(b.fsub(a, one), b.fadd(a, one)))))
     flat = b.fdiv(y, b.sqrt(b.fmul(less, more)))
     is_flat = b.and_(is_below, b.fcmp("olt", y, b.fmul(b.const(x, EPSILON[bits]), less)))

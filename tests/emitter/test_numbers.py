@@ -329,6 +329,7 @@ def _plane(dtype: np.dtype) -> np.ndarray:
         far = (89.0, 95.0, -104.0, 1e19, -1e-19, 1e30, 3e38)
     line = [0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 1.5, 3, -10, 25, 1e-5, -1e-8, 1e3, 1e10, 0.6, 0.8]
     line += [1 + float(info.eps), 1 - float(info.eps) / 2, float(info.tiny), *far]
+    line += [float(info.smallest_subnormal), -3 * float(info.smallest_subnormal)]
     line += [np.inf, -np.inf, np.nan]
     re, im = (grid.ravel() for grid in np.meshgrid(line, line))
     random = [rng.standard_normal((2, 200)) * scale for scale in (0.01, 1, 10)]
