@@ -512,9 +512,13 @@ def _write_through(label: str, dual: Tensor) -> None:
     twins = twins_of(dual)
     for twin, new in zip(twins, (value, tangent), strict=True):
         write(label, twin, new if isinstance(new, Tensor) else Tensor.of(np.asarray(new)))
-    values = [_value_of(x) for x in twins]
+    follow_twins(dual)
+
+
+def follow_twins(dual: Tensor) -> None:
+    """Give a dual tensor the memory of the tensors that it is made of, whose writes reach it."""
     pushing: Any = dual._trace.parent
-    dual._value = PushingTracer(pushing, *values)  # later writes to the twins reach it
+    dual._value = PushingTracer(pushing, *[_value_of(x) for x in twins_of(dual)])
 
 
 def _value_of(twin: Tensor) -> Array | Tensor:

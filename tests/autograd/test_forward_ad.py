@@ -338,6 +338,44 @@ def test_writes_after_a_change_of_shape(reshape: str, written: str, is_inside: b
     assert_allclose(view.numpy(), 6.0 * before[1], rtol=1e-14)
 
 
+@pytest.mark.parametrize("has_view", [True, False])
+@pytest.mark.parametrize("is_recorded", [True, False])
+@pytest.mark.parametrize("reshape", RESHAPED)
+def test_a_dual_tensor_that_changes_its_shape_shares_memory_as_before(
+    reshape: str, is_recorded: bool, has_view: bool
+) -> None:
+    """Writes to primal, tangent and the dual tensor are seen in all, during the level and after."""
+
+    def turned(values: np.ndarray) -> np.ndarray:
+        return RESHAPED[reshape](from_numpy(values.copy())).numpy()
+
+    start = np.arange(6.0).reshape(2, 3) - 2.5
+    x = tensor(start, requires_grad=is_recorded)
+    primal, tangent = x * 1.0, tensor(start + 1.0)
+    with fw.dual_level():
+        dual = fw.make_dual(primal, tangent)
+        row = dual[1] if has_view else None
+        RESHAPED[reshape](dual)
+        value, slope = 2.0 * start, start + 1.0
+        primal.mul_(2.0)
+        for factor in (1.0, 3.0):
+            value, slope = factor * value, factor * slope
+            dual.mul_(factor)
+            copied = fw.unpack_dual(dual * 1.0)
+            assert_array_equal(copied.primal.detach().numpy(), turned(value))
+            assert_array_equal(copied.tangent.detach().numpy(), turned(slope))
+            assert_array_equal(primal.detach().numpy(), value)
+            assert_array_equal(tangent.detach().numpy(), slope)
+        tangent.mul_(0.5)
+        assert_array_equal(fw.unpack_dual(dual).tangent.detach().numpy(), turned(0.5 * slope))
+        assert row is None or row.detach().tolist() == value[1].tolist()
+    dual.add_(1.0)
+    assert_array_equal(primal.detach().numpy(), value + 1.0)
+    if is_recorded:
+        (found,) = grad((dual * dual).sum() + primal.sum(), x)
+        assert_array_equal(found.numpy(), 6.0 * (2.0 * (value + 1.0) + 1.0))
+
+
 @pytest.mark.parametrize("seen", VIEWS)
 @pytest.mark.parametrize("written", VIEWS)
 def test_gradients_go_through_writes_in_levels(written: str, seen: str) -> None:

@@ -23,7 +23,13 @@ from functrans.autograd.nodes import leaf_like
 from functrans.autograd.residuals import root_of, twins_of
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import on_either, view
-from functrans.autograd.writes import check_captured, check_expands, check_inference, check_leaf
+from functrans.autograd.writes import (
+    check_captured,
+    check_expands,
+    check_inference,
+    check_leaf,
+    follow_twins,
+)
 from functrans.core.dispatch import Tracer
 from functrans.primitives import structural
 
@@ -395,6 +401,7 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
         _become(self, made, made._node, function in (t, transpose))
         if twins:
             self._dual = (*twins, twins[1])
+            follow_twins(self)
         if is_traced:
             return self
         self._stored().version += 1
