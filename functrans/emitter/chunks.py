@@ -4,15 +4,21 @@ Here: ``run_chunks``, the call, and ``runtime_text``, the code that is called. N
 threads there are (``compiler.threads``), what the functions do (``emitter.routine``,
 ``compiler.parallel``).
 
-Threads live as long as the region: starting one takes some ten microseconds, which regions that are
-worth it do not notice. The caller waits for those that have begun; one that the system has not let
-begin when all is done is left alone, and finds nothing to do: on a busy machine nobody waits for a
-processor that would not be used. What such a thread reads lies in memory that the last one of them
-frees; its code is a module of its own that is never unloaded, as a program may be meanwhile. There
-is no pool, so nothing is left behind for a forked child to miss, and any number of Python threads
-may be in a region at the same time; the threads never touch Python, so that it does not matter who
-holds its lock. Threads are POSIX's, or those of Windows where there are no others. Their stacks are
-of one size everywhere, which systems would give 512 KiB to 8 MiB, or what ``ulimit`` says.
+A thread that has done its part waits for another region, while it gives its processor to whoever
+wants it, and ends after a tenth of a millisecond or two. Starting a thread takes ten microseconds,
+and until it begins some forty pass, which is a tenth of a small matrix product; regions that follow
+each other closely do not pay that again. No thread waits for longer, so that beside other processes
+none takes time from them.
+
+The caller waits for those that have begun; one that the system has not let begin when all is done
+is left alone, and finds nothing to do: on a busy machine nobody waits for a processor that would
+not be used. What such a thread reads lies in memory that the last one of them frees; its code is a
+module of its own that is never unloaded, as a program may be meanwhile. A forked child has no
+threads that wait; one that it would give a region to does not begin, and is left alone as others.
+Any number of Python threads may be in a region at the same time; the threads never touch Python, so
+that it does not matter who holds its lock. Threads are POSIX's, or those of Windows where there are
+no others. Their stacks are of one size everywhere, which systems would give 512 KiB to 8 MiB, or
+what ``ulimit`` says.
 
 Layer: ``emitter``.
 """
@@ -20,13 +26,20 @@ Layer: ``emitter``.
 from __future__ import annotations
 
 from functrans.emitter.builder import Builder, Module
-from functrans.emitter.types import I32, I64, POINTER, Value
+from functrans.emitter.types import I1, I32, I64, POINTER, Value
 
 MAX_THREADS = 256
 STACK_BYTES = 8 << 20
 """The stack of a thread; functions that run on it may keep an eighth of that on it."""
 RUN_CHUNKS = "functrans.run_chunks"
 """The symbol of what runs a region."""
+PLACES = 16
+"""As many threads may wait for another region."""
+WAITING_ROUNDS = 400
+"""How often one that waits looks for a region and gives its processor away."""
+PATIENCE_ROUNDS = 2000
+"""How often the caller does so before it begins to sleep between, when it waits for a thread."""
+NAP_MICROSECONDS = 100
 NUM_THREADS = "functrans.num_threads"
 """The symbol of how many threads there may be, a 32-bit integer."""
 
@@ -50,11 +63,15 @@ def runtime_text(is_windows: bool = False) -> str:
     """
     module = Module()
     module.globals[NUM_THREADS] = f"@{NUM_THREADS} = external global i32"
-    for own in ("functrans.take_chunks", "functrans.worker"):
-        module.helpers[f"@{own}"] = True
+    module.globals[_WAITING] = f"{_WAITING} = internal global [{PLACES} x i64] zeroinitializer"
+    for own in ("take_chunks", "worker", "wait_for_region", "give_region"):
+        module.helpers[f"@functrans.{own}"] = True
     threads = _WindowsThreads if is_windows else _PosixThreads
     b = Builder(module, "functrans.take_chunks", [POINTER], None, "internal")
     _write_take(b, threads(b))
+    b = Builder(module, "functrans.wait_for_region", [], I64, "internal")
+    _write_wait(b, threads(b))
+    _write_give(Builder(module, "functrans.give_region", [I64], I64, "internal"))
     _write_worker(Builder(module, "functrans.worker", [POINTER], POINTER, "internal"))
     b = Builder(module, RUN_CHUNKS, [POINTER, POINTER, I64, I64], None)
     _write_run_chunks(b, threads(b))
@@ -64,8 +81,10 @@ def runtime_text(is_windows: bool = False) -> str:
 _HEAD, _SLOT = 64, 16
 """Bytes of a region: function, context, count, next number, users, how many come first, how many of
 these are done; then per thread its state and the region."""
-
-
+_HAS_BEGUN, _IS_LEFT, _IS_DONE = 1, 2, 3
+"""States of a thread in a region, after 0: it takes chunks, it need not begin, it has ended."""
+_WAITING = "@functrans.waiting"
+"""Places of threads that wait: 0 free, 1 taken, else the address of a slot that it is to begin."""
 _NULL = Value("null", POINTER)
 
 
@@ -81,27 +100,28 @@ class _PosixThreads:
         self._b.call("pthread_attr_init", [self._attributes], I32)
         size = self._b.index(STACK_BYTES)
         self._b.call("pthread_attr_setstacksize", [self._attributes, size], I32)
+        self._handle = self._b.alloca(I64, align=8)
 
-    def start(self, handle: Value, function: Value, argument: Value) -> Value:
-        """Start one and store its handle; whether that worked."""
-        operands = [handle, self._attributes, function, argument]
-        return self._b.icmp("eq", self._b.call("pthread_create", operands, I32), Value("0", I32))
+    def start(self, function: Value, argument: Value) -> Value:
+        """Start one that nobody waits for; whether that worked."""
+        b = self._b
+        operands = [self._handle, self._attributes, function, argument]
+        is_started = b.icmp("eq", b.call("pthread_create", operands, I32), Value("0", I32))
+        with b.when(is_started, "started"):
+            b.call("pthread_detach", [b.load(I64, self._handle, 8)], I32)
+        return is_started
 
     def end(self) -> None:
         """After the last one was started."""
         self._b.call("pthread_attr_destroy", [self._attributes], I32)
 
-    def join(self, handle: Value) -> None:
-        """Wait for one."""
-        self._b.call("pthread_join", [self._b.load(I64, handle, 8), _NULL], I32)
-
-    def leave(self, handle: Value) -> None:
-        """Let one go."""
-        self._b.call("pthread_detach", [self._b.load(I64, handle, 8)], I32)
-
     def give_way(self) -> None:
         """Let another one have this processor."""
         self._b.call("sched_yield", [], I32)
+
+    def nap(self) -> None:
+        """Sleep for a moment."""
+        self._b.call("usleep", [Value(str(NAP_MICROSECONDS), I32)], I32)
 
 
 class _WindowsThreads:
@@ -111,7 +131,6 @@ class _WindowsThreads:
     """
 
     _STACK_SIZE_PARAM_IS_A_RESERVATION = 0x00010000
-    _INFINITE = -1
 
     def __init__(self, b: Builder) -> None:
         self._b = b
@@ -119,32 +138,27 @@ class _WindowsThreads:
     def begin(self) -> None:
         """Before the first one is started."""
 
-    def start(self, handle: Value, function: Value, argument: Value) -> Value:
-        """Start one and store its handle; whether that worked."""
+    def start(self, function: Value, argument: Value) -> Value:
+        """Start one that nobody waits for; whether that worked."""
         b = self._b
         flags = b.const(I32, self._STACK_SIZE_PARAM_IS_A_RESERVATION)
         operands = [_NULL, b.index(STACK_BYTES), function, argument, flags, _NULL]
         thread = b.call("CreateThread", operands, POINTER)
-        b.store(thread, handle, 8)
-        return b.icmp("ne", thread, _NULL)
+        is_started = b.icmp("ne", thread, _NULL)
+        with b.when(is_started, "started"):
+            b.call("CloseHandle", [thread], I32)
+        return is_started
 
     def end(self) -> None:
         """After the last one was started."""
 
-    def join(self, handle: Value) -> None:
-        """Wait for one."""
-        b = self._b
-        thread = b.load(POINTER, handle, 8)
-        b.call("WaitForSingleObject", [thread, b.const(I32, self._INFINITE)], I32)
-        b.call("CloseHandle", [thread], I32)
-
-    def leave(self, handle: Value) -> None:
-        """Let one go."""
-        self._b.call("CloseHandle", [self._b.load(POINTER, handle, 8)], I32)
-
     def give_way(self) -> None:
         """Let another one have this processor."""
         self._b.call("SwitchToThread", [], I32)
+
+    def nap(self) -> None:
+        """Sleep for a moment."""
+        self._b.call("Sleep", [Value("1", I32)], None)
 
 
 def _write_run_chunks(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
@@ -166,44 +180,83 @@ def _write_run_chunks(b: Builder, threads: _PosixThreads | _WindowsThreads) -> N
     values = (function, context, count, b.index(0), b.index(1), before, b.index(0))
     for value, field in zip(values, fields, strict=True):
         b.store(value, field, 8)
-    handles, slots = (b.alloca(I64, MAX_THREADS, align=8) for _ in range(2))
-    started = b.alloca(I64, align=8)
-    b.store(b.index(0), started, 8)
-    address = Value("@functrans.worker", POINTER)
     threads.begin()
     with b.loop(b.index(0), wanted) as number:
-        step = b.add(b.index(_HEAD), b.mul(number, b.index(_SLOT)))
-        slot = b.offset(job, step)
+        slot = _slot_of(b, job, number)
         b.store(b.index(0), slot, 8)
         b.store(job, b.offset(slot, b.index(8)), 8)
-        known = b.load(I64, started, 8)
         _atomically(b, "add", fields[4], 1)
-        handle = b.element(handles, known, I64)
-        is_started = threads.start(handle, address, slot)
-        with b.when(is_started, "started"):
-            b.store(step, b.element(slots, known, I64), 8)
-            b.store(b.add(known, b.index(1)), started, 8)
-        with b.when(b.not_(is_started), "failed"):  # its work is left to the others
-            _atomically(b, "sub", fields[4], 1)
+        _give_or_start(b, threads, slot, fields[4])
     threads.end()
     b.call("functrans.take_chunks", [job], None)
-    with b.loop(b.index(0), b.load(I64, started, 8)) as number:
-        handle = b.element(handles, number, I64)
-        slot = b.offset(job, b.load(I64, b.element(slots, number, I64), 8))
-        has_begun = b.icmp("eq", _atomically(b, "xchg", slot, 2), b.index(1))
-        with b.when(has_begun, "wait"):
-            threads.join(handle)
-        with b.when(b.not_(has_begun), "leave"):
-            threads.leave(handle)
+    with b.loop(b.index(0), wanted) as number:
+        slot = _slot_of(b, job, number)
+        state = _atomically(b, "xchg", slot, _IS_LEFT)
+        with b.when(b.icmp("eq", state, b.index(_HAS_BEGUN)), "wait"):
+            _write_until_done(b, slot, threads)
     with b.when(b.not_(is_own), "release"):
         _release(b, job)
     b.ret()
     b.finish()
 
 
+def _give_or_start(
+    b: Builder, threads: _PosixThreads | _WindowsThreads, slot: Value, users: Value
+) -> None:
+    """Give a slot to a thread that waits, or to a new one; else others do its work."""
+    number = b.emit(I64, f"ptrtoint ptr {slot.text} to i64")
+    is_given = b.call("functrans.give_region", [number], I64)
+    with b.when(b.icmp("eq", is_given, b.index(0)), "none_waits"):
+        is_started = threads.start(Value("@functrans.worker", POINTER), slot)
+        with b.when(b.not_(is_started), "failed"):
+            _atomically(b, "xchg", slot, _IS_DONE)
+            _atomically(b, "sub", users, 1)
+
+
+def _slot_of(b: Builder, job: Value, number: Value) -> Value:
+    """The slot of a thread in a region."""
+    return b.offset(job, b.add(b.index(_HEAD), b.mul(number, b.index(_SLOT))))
+
+
+def _write_until_done(b: Builder, slot: Value, threads: _PosixThreads | _WindowsThreads) -> None:
+    """Wait for a thread: its last chunk may be a short one or a long one."""
+    rounds = b.alloca(I64, align=8)
+    b.store(b.index(0), rounds, 8)
+    head, way, nap, done = map(b.label, ("waits", "way", "nap", "has_ended"))
+    b.branch(head)
+    b.start(head)
+    state = _observed(b, slot)
+    known = b.load(I64, rounds, 8)
+    b.store(b.add(known, b.index(1)), rounds, 8)
+    is_long = b.icmp("sgt", known, b.index(PATIENCE_ROUNDS))
+    later = b.label("later")
+    b.branch_if(b.icmp("eq", state, b.index(_IS_DONE)), done, later)
+    b.start(later)
+    b.branch_if(is_long, nap, way)
+    b.start(way)
+    threads.give_way()
+    b.branch(head)
+    b.start(nap)
+    threads.nap()
+    b.branch(head)
+    b.start(done)
+
+
 def _atomically(b: Builder, operation: str, place: Value, operand: int) -> Value:
     """Change a number in memory; gives the one before."""
     return b.emit(I64, f"atomicrmw {operation} ptr {place.text}, i64 {operand} acq_rel")
+
+
+def _observed(b: Builder, place: Value) -> Value:
+    """What another thread may just have written."""
+    return b.emit(I64, f"load atomic i64, ptr {place.text} acquire, align 8")
+
+
+def _exchanged(b: Builder, place: Value, expected: int, new: str) -> Value:
+    """Put a number into memory where another one is; whether it was."""
+    operands = f"ptr {place.text}, i64 {expected}, i64 {new} acq_rel monotonic"
+    pair = b.emit(I64, f"cmpxchg {operands}")
+    return b.emit(I1, f"extractvalue {{ i64, i1 }} {pair.text}, 1")
 
 
 def _release(b: Builder, job: Value) -> None:
@@ -214,14 +267,62 @@ def _release(b: Builder, job: Value) -> None:
 
 
 def _write_worker(b: Builder) -> None:
-    """A thread: it takes chunks, unless all were done before it began."""
-    slot = b.arguments[0]
+    """A thread: it takes chunks, unless all were done before it began, and waits for more."""
+    head, done = b.label("region"), b.label("no_more")
+    first = b.emit(I64, f"ptrtoint ptr {b.arguments[0].text} to i64")
+    place = b.alloca(I64, align=8)
+    b.store(first, place, 8)
+    b.branch(head)
+    b.start(head)
+    slot = b.emit(POINTER, f"inttoptr i64 {b.load(I64, place, 8).text} to ptr")
     job = b.load(POINTER, b.offset(slot, b.index(8)), 8)
-    with b.when(b.icmp("eq", _atomically(b, "xchg", slot, 1), b.index(0)), "begun"):
+    with b.when(b.icmp("eq", _atomically(b, "xchg", slot, _HAS_BEGUN), b.index(0)), "begun"):
         b.call("functrans.take_chunks", [job], None)
+        _atomically(b, "xchg", slot, _IS_DONE)
     _release(b, job)
+    following = b.call("functrans.wait_for_region", [], I64)
+    b.store(following, place, 8)
+    b.branch_if(b.icmp("eq", following, b.index(0)), done, head)
+    b.start(done)
     b.ret(_NULL)
     b.finish()
+
+
+def _place_of(b: Builder, number: Value) -> Value:
+    return b.element(Value(_WAITING, POINTER), number, I64)
+
+
+def _write_give(b: Builder) -> None:
+    """Give a slot to a thread that waits; whether there is one."""
+    with b.loop(b.index(0), b.index(PLACES)) as number:
+        place = _place_of(b, number)
+        with b.when(_exchanged(b, place, 1, b.arguments[0].text), "given"):
+            b.ret(b.index(1))
+            b.start(b.label("unreached"))
+    b.ret(b.index(0))
+    b.finish()
+
+
+def _write_wait(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
+    """Wait for a slot in a free place, for a while; 0 if none comes, or no place is free."""
+    with b.loop(b.index(0), b.index(PLACES)) as number:
+        place = _place_of(b, number)
+        with b.when(_exchanged(b, place, 0, "1"), "placed"):
+            with b.loop(b.index(0), b.index(WAITING_ROUNDS)):
+                threads.give_way()
+                _return_given(b, place, _observed(b, place))
+            _return_given(b, place, b.select(_exchanged(b, place, 1, "0"), b.index(1), b.index(2)))
+            b.ret(b.index(0))
+            b.start(b.label("unreached"))
+    b.ret(b.index(0))
+    b.finish()
+
+
+def _return_given(b: Builder, place: Value, state: Value) -> None:
+    """Leave a place and return what lies in it, if that is more than that somebody waits."""
+    with b.when(b.icmp("ne", state, b.index(1)), "came"):
+        b.ret(_atomically(b, "xchg", place, 0))
+        b.start(b.label("unreached"))
 
 
 def _write_take(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
@@ -245,7 +346,7 @@ def _write_take(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
     _atomically(b, "add", finished, 1)
     b.branch(head)
     b.start(late)
-    known = b.emit(I64, f"load atomic i64, ptr {finished.text} acquire, align 8")
+    known = _observed(b, finished)
     b.branch_if(b.icmp("slt", known, before), waiting, body)
     b.start(waiting)
     threads.give_way()

@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from functrans.emitter.chunks import RUN_CHUNKS
 from functrans.machine.engine import compile_object, load_object
 
 RNG = np.random.default_rng(0)
+TASKS = Path("/proc/self/task")
 VECTOR = RNG.normal(size=300_011)
 MATRIX = RNG.normal(size=(1003, 307))
 
@@ -143,6 +146,28 @@ def test_pieces_that_come_first_are_done_before_the_others_begin(count: int) -> 
             numbers = np.zeros(80, np.int64)
             run(loaded.address("piece"), numbers.ctypes.data, numbers.size, 40)
             assert (numbers == [2_000] * 40 + [80_000] * 40).all()
+    finally:
+        ft.set_num_threads(before)
+
+
+@pytest.mark.skipif(not TASKS.is_dir(), reason="counts threads")
+def test_threads_that_wait_for_another_region_end_soon() -> None:
+    loaded = load_object(compile_object(IN_TWO_STEPS, 1))
+    types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
+    run = ctypes.CFUNCTYPE(None, *types)(threads._runtime().address(RUN_CHUNKS))
+    before = ft.get_num_threads()
+    ft.set_num_threads(40)  # of which a part finds a place to wait in
+    try:
+        at_first = len(list(TASKS.iterdir()))
+        for _ in range(20):
+            numbers = np.zeros(80, np.int64)
+            run(loaded.address("piece"), numbers.ctypes.data, numbers.size, 40)
+            assert (numbers == [2_000] * 40 + [80_000] * 40).all()
+        for _ in range(600):
+            if len(list(TASKS.iterdir())) <= at_first:
+                break
+            time.sleep(0.1)
+        assert len(list(TASKS.iterdir())) <= at_first
     finally:
         ft.set_num_threads(before)
 
