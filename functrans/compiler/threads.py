@@ -2,8 +2,8 @@
 
 Here: ``set_num_threads``, ``get_num_threads``, and what native code refers to: the number, and the
 function that runs a loop on threads (``emitter.chunks``). Not here: which loops are run so
-(``compiler.parallel``); threads live as long as a loop, so that there is no pool to keep, and
-results do not depend on their number; ``threadpoolctl``, which limits it too (``limits``).
+(``compiler.parallel``), of which no result depends on the number of threads; ``threadpoolctl``,
+which limits it too (``limits``).
 
 The environment: ``FUNCTRANS_NUM_THREADS``, or ``OMP_NUM_THREADS``.
 

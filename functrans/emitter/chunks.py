@@ -222,17 +222,15 @@ def _write_until_done(b: Builder, slot: Value, threads: _PosixThreads | _Windows
     """Wait for a thread: its last chunk may be a short one or a long one."""
     rounds = b.alloca(I64, align=8)
     b.store(b.index(0), rounds, 8)
-    head, way, nap, done = map(b.label, ("waits", "way", "nap", "has_ended"))
+    head, later, way, nap, done = map(b.label, ("waits", "later", "way", "nap", "has_ended"))
     b.branch(head)
     b.start(head)
     state = _observed(b, slot)
     known = b.load(I64, rounds, 8)
     b.store(b.add(known, b.index(1)), rounds, 8)
-    is_long = b.icmp("sgt", known, b.index(PATIENCE_ROUNDS))
-    later = b.label("later")
     b.branch_if(b.icmp("eq", state, b.index(_IS_DONE)), done, later)
     b.start(later)
-    b.branch_if(is_long, nap, way)
+    b.branch_if(b.icmp("sgt", known, b.index(PATIENCE_ROUNDS)), nap, way)
     b.start(way)
     threads.give_way()
     b.branch(head)
@@ -310,17 +308,17 @@ def _write_wait(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
         with b.when(_exchanged(b, place, 0, "1"), "placed"):
             with b.loop(b.index(0), b.index(WAITING_ROUNDS)):
                 threads.give_way()
-                _return_given(b, place, _observed(b, place))
-            _return_given(b, place, b.select(_exchanged(b, place, 1, "0"), b.index(1), b.index(2)))
+                _return_given(b, place, b.icmp("ne", _observed(b, place), b.index(1)))
+            _return_given(b, place, b.not_(_exchanged(b, place, 1, "0")))  # at the last moment
             b.ret(b.index(0))
             b.start(b.label("unreached"))
     b.ret(b.index(0))
     b.finish()
 
 
-def _return_given(b: Builder, place: Value, state: Value) -> None:
-    """Leave a place and return what lies in it, if that is more than that somebody waits."""
-    with b.when(b.icmp("ne", state, b.index(1)), "came"):
+def _return_given(b: Builder, place: Value, is_given: Value) -> None:
+    """Leave a place and return what lies in it, if a slot was given."""
+    with b.when(is_given, "came"):
         b.ret(_atomically(b, "xchg", place, 0))
         b.start(b.label("unreached"))
 

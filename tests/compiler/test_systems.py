@@ -441,12 +441,12 @@ def test_code_of_other_systems_computes_the_same(kind: str, name: str) -> None:
 def test_every_thread_of_windows_is_closed() -> None:
     code = foreign("windows")
     x = PROGRAMS["threads"][1]
-    before = code.number("started"), code.number("closed")
+    before = code.number("started")
     for _ in range(20):
         assert code.run("threads", x, np.empty_like(x)) == 0
-    started = code.number("started") - before[0]
-    assert started <= 20  # threads that wait begin in the next region, too
-    assert code.number("closed") - before[1] == started
+    # One for each region, but for those that a thread takes that waits since the region before.
+    assert code.number("started") - before <= 20
+    assert code.number("closed") == code.number("started") > 0
 
 
 DEEP = """
