@@ -55,3 +55,12 @@ def compare(b: Builder, name: str, x: Pair, y: Pair) -> Value:
     first = b.and_(b.fcmp(f"o{name[0]}t", xr, yr), b.fcmp("ord", xi, yi))
     second = b.and_(b.fcmp("oeq", xr, yr), b.fcmp(f"o{name}", xi, yi))
     return b.or_(first, second)
+
+
+def precedes(b: Builder, x: Pair, y: Pair) -> Value:
+    """Whether ``x < y`` in NumPy's ``clip``.
+
+    An imaginary part that is NaN counts where the real parts are equal only (in ``<``: always).
+    """
+    (xr, xi), (yr, yi) = x, y
+    return b.select(b.fcmp("oeq", xr, yr), b.fcmp("olt", xi, yi), b.fcmp("olt", xr, yr))

@@ -365,9 +365,9 @@ class Numbers:
             return Number(x.dtype, (floats.clip(self.b, x.dtype, x.value, *bounds),))
         if x.kind != "c":
             return self.minimum(self.maximum(x, low), high)
-        for bound, name in ((low, "gt"), (high, "lt")):
-            is_inside = complexes.compare(self.b, name, x.parts, bound.parts)
-            keeps = self.b.or_(is_inside, self.isnan(x).value)
+        for bound, is_low in ((low, True), (high, False)):
+            order = (bound.parts, x.parts) if is_low else (x.parts, bound.parts)
+            keeps = self.b.or_(complexes.precedes(self.b, *order), self.isnan(x).value)
             x = self.select(self._truth(keeps), x, bound)
         return x
 

@@ -145,6 +145,17 @@ def test_clip() -> None:
     )
 
 
+def test_clip_of_complex_numbers_with_any_part_that_is_nan() -> None:
+    parts = 0.0, 1.0, -1.0, np.inf, np.nan
+    numbers = [complex(real, imag) for real in parts for imag in parts]
+
+    def triples(dtypes: tuple[np.dtype, ...]) -> list[np.ndarray]:
+        grids = np.meshgrid(*[np.array(numbers, d) for d in dtypes])
+        return [grid.ravel() for grid in grids]
+
+    check(method("clip"), np.clip, [(d, d, d) for d in COMPLEX], points=triples)
+
+
 def test_where_takes_any_condition() -> None:
     cases = [(c, d, d) for c in (BOOL, FLOATS[0], FLOATS[2], COMPLEX[0]) for d in ALL]
     check(method("where"), np.where, cases)
