@@ -22,11 +22,10 @@ import numpy as np
 
 from functrans.autograd.hooks import move_retain
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import COMPOSITE, AliasNode
-from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, follow, node_of
+from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, node_of
 from functrans.autograd.residuals import region_of, twins_of
 from functrans.autograd.tensors import Tensor, View
-from functrans.autograd.views import in_place_of, viewed_as
+from functrans.autograd.views import in_place_of, view_node, viewed_as, whole_view
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.primitive import Primitive
@@ -134,7 +133,7 @@ class _DualTrace(ImperativeTrace):
         tensor._value = PushingTracer(pushing, value, tangent._memory())
         _made_of(tensor, primal, tangent)
         if node is not None:
-            tensor._node = _alias_of(tensor, node)
+            tensor._node = view_node(tensor, node)
         self.note(tensor)
         for reference in storage.views:
             view: Any = reference()
@@ -181,15 +180,14 @@ class _DualTrace(ImperativeTrace):
     def end(self) -> None:
         """Make every tensor that is left its primal."""
         views: list[Tensor] = []
-        for reference in list(self.tensors.values()):
-            tensor = reference()
-            if tensor is None or tensor._trace is not self:
-                continue
+        alive = [reference() for reference in list(self.tensors.values())]
+        left = [tensor for tensor in alive if tensor is not None and tensor._trace is self]
+        for tensor in left:
+            node_of(tensor)
+        for tensor in left:
             how = tensor._view
             if how is not None and (how.steps or how.detach is not None) and not how.is_copied:
-                node_of(tensor)
                 views.append(tensor)
-            node_of(tensor)
             tensor.__dict__.pop("_dual", None)
             tensor.__dict__.pop("_place", None)
             primal = tensor._value
@@ -226,7 +224,7 @@ def _share(part: Tensor) -> None:
     if not isinstance(base._value, Tracer) and base._trace is PERMANENT:
         part._value = region_of(how.steps)(base._memory())
         if how.detach is not None:
-            part._node = part._view = None
+            part._node, part._view = part._node if how.is_own else None, None
             return
     whole = base._view
     if (
@@ -237,7 +235,10 @@ def _share(part: Tensor) -> None:
     ):  # writes reach the primal
         how.base, how.steps = whole.base, (*whole.steps, *how.steps)
     part._storage.note_view(part)
-    how.note_version(-1)  # its node is that of its base
+    if part._node is not None and part._node is base._node:
+        part._node = view_node(part, part._node)
+    version = part._storage.version
+    how.note_version(version if version == how.made_at else -1)  # after a write: that of its base
 
 
 class _Level:
@@ -403,11 +404,11 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
         tangent = cast(tangent, tensor.dtype)
     elif not _is_laid_out_like(tangent, tensor):
         tangent = _laid_out_like(tangent, tensor)
-    primal = _below(current, _alias(tensor) if node_of(tensor) is not None else tensor)
+    primal = _below(current, whole_view(tensor) if node_of(tensor) is not None else tensor)
     value = PushingTracer(current.pushing, primal, _below(current, tangent))
     node: Any = node_of(tensor)
     if node is not None:
-        node = _alias_of(tensor, node)
+        node = view_node(tensor, node)
     dual = current.trace.tensor(value, node)
     dual._storage = tensor._stored()  # views of the one are renewed after writes to the other
     _made_of(dual, tensor, tangent)
@@ -456,13 +457,13 @@ class _Place:
         self.note(dual)
         if self.node is before:
             return
-        node: Any = None if self.node is None else _alias_of(dual, self.node)
+        node: Any = None if self.node is None else view_node(dual, self.node)
         if dual._retains:
             move_retain(dual, dual._node, node)
         dual._node = node
         old = dual._value
         if isinstance(old, PushingTracer) and given._trace is not dual._trace:
-            primal = given._memory() if node is None else _alias(given)
+            primal = given._memory() if node is None else whole_view(given)
             dual._value = PushingTracer(old._trace, primal, old._tangent)
 
 
@@ -485,25 +486,6 @@ def _laid_out_like(tangent: Tensor, primal: Tensor) -> Tensor:
     copied = Tensor.of(memory)
     copied._follows = tangent._follows
     return copied
-
-
-def _alias_of(tensor: Tensor, node: Any) -> AliasNode:
-    result: Any = AliasNode(
-        COMPOSITE, {}, None, (node,), tensor._value.shape, tensor._value.dtype, capture(3)
-    )
-    result.label = "View"
-    return result
-
-
-def _alias(tensor: Tensor) -> Tensor:
-    """A view of a whole tensor, with hooks of its own; itself if it is traced."""
-    node = node_of(tensor)
-    if isinstance(tensor._value, Tracer):
-        return tensor
-    view = Tensor.of(tensor._memory(), node and _alias_of(tensor, node))
-    view._follows = tensor._follows
-    follow(view, tensor, lambda x: x, "View")
-    return view
 
 
 def _below(level: _Level, x: Tensor) -> Any:
@@ -549,7 +531,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"unpack_dual: expected a Tensor, got {type(tensor).__name__}")
     current = _check_level(level)
     if current is None or tensor._trace is not current.trace:
-        return UnpackedDualTensor(tensor if current is None else _alias(tensor), None)
+        return UnpackedDualTensor(tensor if current is None else whole_view(tensor), None)
     tangent = _tangent_of(current, tensor)
     how = tensor._view
     if how is not None and how.steps and how.detach is None and how.base._trace is current.trace:
@@ -558,11 +540,11 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
             parts = [viewed_as(x, how) for x in whole]
             below = _below(current, tensor)
             if isinstance(below, Tensor):  # hooks are on its node
-                parts[0]._node = node_of(_alias(below))
+                parts[0]._node = node_of(whole_view(below))
             return UnpackedDualTensor(*parts)
     below = _below(current, tensor)
     if tangent is None:
-        return UnpackedDualTensor(_alias(_as_tensor(below, tensor)), None)
+        return UnpackedDualTensor(whole_view(_as_tensor(below, tensor)), None)
     if tensor._dual is None and tensor._view is None:  # writes to the parts reach it from now on
         pair = [_apart_from(_as_tensor(x, tensor)) for x in (below, tangent)]
         pair[0]._storage = tensor._stored()
@@ -571,9 +553,11 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         tensor._value = PushingTracer(current.pushing, *values)
         below, tangent = values
     if tensor._dual is None:
-        return UnpackedDualTensor(_alias(_as_tensor(below, tensor)), _as_tensor(tangent, tensor))
+        return UnpackedDualTensor(
+            whole_view(_as_tensor(below, tensor)), _as_tensor(tangent, tensor)
+        )
     given, direction = twins_of(tensor)
-    primal = _alias(below if isinstance(below, Tensor) else given)
+    primal = whole_view(below if isinstance(below, Tensor) else given)
     own = tensor._dual[-1]
     if direction.dtype != tensor.dtype:
         own = _as_tensor(tangent, tensor)

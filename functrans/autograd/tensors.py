@@ -102,6 +102,7 @@ class View:
       steps: functions from tensor to tensor, from the base to the view. Where the shape of the
         base was changed in place since, they begin with the way back to the one that it had.
       version: that of the storage when the view's node was made.
+      made_at: that of the storage when the view was made.
       is_multiple: whether it is one of several views that one call made (``split``, ``unbind``).
       creator: name of the operation, for messages.
       is_custom: whether a ``Function`` returned it, so that its node is the function's.
@@ -119,7 +120,7 @@ class View:
 
     __slots__ = (
         "base", "creator", "detach", "is_conj", "is_copied", "is_custom", "is_inferred",
-        "is_multiple", "is_own", "is_unrecorded", "node_version", "steps", "version",
+        "is_multiple", "is_own", "is_unrecorded", "made_at", "node_version", "steps", "version",
     )  # fmt: skip
 
     def __init__(
@@ -133,7 +134,7 @@ class View:
     ) -> None:
         self.base = base
         self.steps = steps
-        self.version = storage.version
+        self.version = self.made_at = storage.version
         storage.is_viewed = True
         self.creator = creator
         self.is_multiple = is_multiple

@@ -17,10 +17,12 @@ import numpy as np
 
 from functrans.autograd.composites import alias, named, several
 from functrans.autograd.modes import modes
+from functrans.autograd.nodes import COMPOSITE, AliasNode
 from functrans.autograd.recording import enter_session, follow, node_of, with_only
 from functrans.autograd.residuals import keep_result
 from functrans.autograd.tensors import Tensor, View
 from functrans.core.dispatch import Tracer
+from functrans.core.source import capture
 from functrans.core.values import Array
 
 
@@ -123,6 +125,26 @@ def viewed_as(x: Tensor, how: View) -> Tensor:
     for step in how.steps:
         x = view(how.creator, x, step, step)
     return x
+
+
+def view_node(tensor: Tensor, node: Any) -> AliasNode:
+    """A node of its own for a view of all of a tensor, whose node it leads to."""
+    result: Any = AliasNode(
+        COMPOSITE, {}, None, (node,), tensor._value.shape, tensor._value.dtype, capture(3)
+    )
+    result.label = "View"
+    return result
+
+
+def whole_view(tensor: Tensor) -> Tensor:
+    """A view of all of a tensor, with hooks of its own; the tensor itself if it is traced."""
+    if isinstance(tensor._value, Tracer):
+        return tensor
+    node = node_of(tensor)
+    result = Tensor.of(tensor._memory(), node and view_node(tensor, node))
+    result._follows = tensor._follows
+    follow(result, tensor, lambda x: x, "View")
+    return result
 
 
 def views(

@@ -26,9 +26,10 @@ from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import COMPOSITE, GraphNode
 from functrans.autograd.overlaps import check_memory, check_places, share_memory
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
-from functrans.autograd.recording import enter_session, follow, node_of
+from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.residuals import keep_result, region_of, root_of, twins_of
 from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
+from functrans.autograd.views import whole_view
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import noted
 from functrans.core.dispatch import Tracer, bind, dtype_of, inner_trace, shape_of
@@ -523,15 +524,8 @@ def follow_twins(dual: Tensor) -> None:
 
 def _value_of(twin: Tensor) -> Array | Tensor:
     """What a dual tensor computes with, of a part; it keeps its shape if the part's is changed."""
-    if isinstance(twin._value, Tracer):
-        return twin
-    node = node_of(twin)
-    if node is None:
-        return twin._memory()
-    part = Tensor.of(twin._memory(), node)
-    part._follows = twin._follows
-    follow(part, twin, lambda x: x, "View")
-    return part
+    is_traced = isinstance(twin._value, Tracer)
+    return whole_view(twin) if is_traced or node_of(twin) is not None else twin._memory()
 
 
 def _move(x: Tensor, node: object) -> None:

@@ -626,3 +626,50 @@ def test_views_of_a_dual_tensor_keep_their_graph_where_the_primal_is_detached() 
         primal.detach_()
         view = dual.view(2)
     assert_allclose(grad(view.sum(), x)[0], [2.0, 2.0])
+
+
+VIEWS_OF_DUALS: dict[str, Any] = {
+    "part": lambda d: d.narrow(-1, 1, 2),
+    "diagonal": lambda d: d.diagonal(),
+    "shape": lambda d: d.view(6),
+    "all of it": lambda d: d.view_as(d),
+    "of a view": lambda d: d.t()[1:],
+    "expanded": lambda d: d.expand(2, 2, 3),
+    "detached": lambda d: d.detach(),
+}
+WRITES_AROUND: dict[str, Any] = {
+    "nothing": lambda x, d, v, u: None,
+    "the dual": lambda x, d, v, u: d.mul_(2),
+    "the primal": lambda x, d, v, u: x.mul_(u.sum()),
+    "the view": lambda x, d, v, u: v.mul_(u.sum()),
+    "the view, the dual": lambda x, d, v, u: (v.mul_(u.sum()), d.sin_()),
+}
+
+
+@pytest.mark.parametrize("then", WRITES_AROUND)
+@pytest.mark.parametrize("first", WRITES_AROUND)
+@pytest.mark.parametrize("viewed", VIEWS_OF_DUALS)
+def test_views_that_a_level_leaves_have_the_gradients_of_views_of_a_view(
+    viewed: str, first: str, then: str
+) -> None:
+    """Gradients with regard to primal, former dual tensor, view and variable."""
+    if viewed == "expanded" and "view" in first + then:
+        pytest.skip("writes to elements that share memory are refused")
+
+    def run(is_dual: bool) -> list[Any]:
+        u = tensor([[0.226, -0.418, -0.514], [-0.479, -0.678, 1.359]], requires_grad=True)
+        x = u * 1
+        with fw.dual_level():
+            d = fw.make_dual(x, torch.ones_like(x)) if is_dual else x.view_as(x)
+            v = VIEWS_OF_DUALS[viewed](d)
+            WRITES_AROUND[first](x, d, v, u)
+        WRITES_AROUND[then](x, d, v, u)
+        y = v.pow(2).sum() + d.sum()
+        asked = [t for t in (d, x, v, u) if t.requires_grad]
+        return [len(asked), *grad(y, asked, allow_unused=True), x, d, v]
+
+    for found, right in zip(run(True), run(False), strict=True):
+        if isinstance(found, torch.Tensor):
+            assert_allclose(found.detach(), right.detach())
+        else:
+            assert found == right
