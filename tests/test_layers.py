@@ -227,8 +227,10 @@ custom_functions func_modules jitted.session jitted.steps on_values promotion
 random
 func_batches
 engine
-api composites function_nodes jitted.closing methods.printing writes
-func function graph jitted.staged methods.rows programs views
+api composites function_nodes jitted.closing methods.printing
+views
+writes
+func function graph jitted.staged methods.rows programs
 checkpoint forward_ad legacy methods.arithmetic methods.fourier methods.indexing methods.shaping
 checks factories methods.blending methods.comparison methods.complex_numbers methods.joining
 methods.parts methods.pointwise methods.reductions methods.state

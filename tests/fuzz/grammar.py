@@ -440,7 +440,7 @@ lax.cond(np.sum({a}).real > 0, lambda x, y: x + y, lambda x, y: y + x * 2, {a}, 
 lax.cond(np.any({a}), lambda x: -x, lambda x: x, {a})
 lax.switch({n}, [lambda x: x, lambda x: -x, lambda x: x * x], {a})
 lax.switch(np.argmax({b}), [lambda x: x, lambda x: -x, lambda x: x * x], {a})
-lax.fori_loop(0, {n}, lambda i, c: c * {a} - {b}, {a} * {b})
+lax.fori_loop(0, {n}, lambda i, c: c * {a} + {b}, {a} * {b})
 lax.fori_loop(0, 3, lambda i, c: (c[1] + i, -c[0]), ({a}, {a}))[1]
 lax.fori_loop(np.argmax({a}), 4, lambda i, c: np.maximum(c, -c) + {a}, {a})
 lax.while_loop(lambda c: c[0] < {n}, lambda c: (c[0] + 1, c[1] * c[1]), (np.int64(0), {a}))

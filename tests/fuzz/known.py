@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from scipy import special
+
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -119,8 +121,18 @@ def _repeats_infinity(operands: list[Any], found: list[Any], expected: list[Any]
     return any(1 in x.shape for x in arrays) and not all(np.isfinite(x).all() for x in arrays)
 
 
+def _is_log1p(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    """What was found is SciPy's ``log1p`` of the complex operand, within a few units."""
+    (one,), x = found, np.asarray(operands[0])
+    if len(operands) > 1 or x.dtype.kind != "c":
+        return False
+    eps = np.finfo(one.dtype).eps
+    return np.allclose(one, special.log1p(x), 8 * eps, 8 * eps * 1e-3, equal_nan=True)
+
+
 CAST = "the integer that a number out of range is cast to depends on the vector instructions"
 KNOWN = (
+    Known(r"log1p", _is_log1p, "log1p of small complex numbers loses their digits: log(|1 + z|)"),
     Known(
         r"dot|matmul|@|matvec|vecmat|inner|einsum|kron",
         _zero_meets_infinity,
