@@ -18,6 +18,7 @@ from functrans.autograd import (
     variable,
 )
 from functrans.autograd.modes import modes
+from functrans.compat.torch.nn import Parameter
 
 
 def leaf(values: Any = (1.0, 2.0)) -> Any:
@@ -351,6 +352,9 @@ def test_memory_is_shared_with_arrays_both_ways() -> None:
         (lambda x: float(x.detach()), ValueError, "only one element tensors can be converted to"),
         (lambda x: int(x.detach()), ValueError, "only one element tensors can be converted to"),
         (lambda x: complex(x.detach()), ValueError, "only one element tensors can be converted"),
+        (lambda x: f"{x:.2f}", TypeError, "unsupported format string passed to Tensor"),
+        (lambda x: f"{x[:0]:>9}", TypeError, "unsupported format string passed to Tensor"),
+        (lambda x: f"{Parameter(x[0].detach()):.2f}", TypeError, "string passed to Parameter"),
         (lambda x: len(x[0]), TypeError, r"len\(\) of a 0-d tensor"),
         (lambda x: iter(x[0]), TypeError, "iteration over a 0-d tensor"),
         (lambda x: [1, 2][x[0].detach()], TypeError, "only integer tensors of a single element"),
@@ -388,7 +392,8 @@ def test_what_tensors_say_of_themselves() -> None:
     assert x.to(np.float32) is x
     assert x.to(np.float32, copy=True) is not x
     assert repr(tensor([1.0, 2.5], requires_grad=True)) == "tensor([1. , 2.5], requires_grad=True)"
-    assert f"{tensor(1.5):.2f}" == "1.50"
+    assert (f"{tensor(1.5):.2f}", f"{tensor([1.5])}") == ("1.50", "tensor([1.5])")
+    assert f"{Parameter(tensor(1.5))}".startswith("Parameter containing:")
 
 
 # Variable ----------------------------------------------------------------------------------------

@@ -488,11 +488,10 @@ def _iter(self: Tensor) -> Iterator[Tensor]:
 
 
 def _format(self: Tensor, spec: str) -> str:
-    return (
-        str(self)
-        if self.shape or (spec == "" and isinstance(self._value, Tracer))
-        else format(plain(self, "a formatted string").item(), spec)
-    )
+    is_number = not self.shape and type(self) is Tensor  # a parameter is printed as one
+    if is_number and (spec or not isinstance(self._value, Tracer)):
+        return format(plain(self, "a formatted string").item(), spec)
+    return object.__format__(self, spec)  # which knows no format but the empty one
 
 
 # copies ------------------------------------------------------------------------------------------
