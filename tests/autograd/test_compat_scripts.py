@@ -513,6 +513,36 @@ def test_printoptions(options, text):
         torch.set_printoptions(profile="long")
 
 
+_INF, _NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("values", "fixed", "scientific"),
+    [
+        ([1, -2.5, 300], "[  1.0000,  -2.5000, 300.0000]",
+         "[ 1.0000e+00, -2.5000e+00,  3.0000e+02]"),
+        ([1, 2e10], "[          1., 20000000000.]", "[1.0000e+00, 2.0000e+10]"),
+        ([0.0, 0], "[0., 0.]", "[0., 0.]"),
+        ([10, _NAN, -_INF], "[10., nan, -inf]", "[1.0000e+01,        nan,       -inf]"),
+        ([1e-6, 0.5], "[0.0000, 0.5000]", "[1.0000e-06, 5.0000e-01]"),
+        ([1 + 2j, -3.5 - 1e-5j], "[ 1.0000+2.0000j, -3.5000-0.0000j]",
+         "[ 1.0000e+00+2.0000e+00j, -3.5000e+00-1.0000e-05j]"),
+        ([1 - 2j, complex(_NAN, _INF)], "[1.-2.j, nan+infj]",
+         "[1.0000e+00-2.0000e+00j,        nan+infj]"),
+        ([], "[]", "[]"),
+        ([[1, _NAN], [2, 5e3]], "[[   1.,   nan],\n        [   2., 5000.]]",
+         "[[1.0000e+00,        nan],\n        [2.0000e+00, 5.0000e+03]]"),
+    ],
+)  # fmt: skip
+def test_a_mode_of_exponents_holds_for_all_numbers_alike(values, fixed, scientific):
+    try:
+        for mode, text in ((False, fixed), (True, scientific)):
+            torch.set_printoptions(sci_mode=mode)
+            assert repr(torch.tensor(values)) == f"tensor({text})"
+    finally:
+        torch.set_printoptions(profile="default")
+
+
 def test_lists_of_modules_print_neighbours_together():
     linear = torch.nn.Linear(2, 2)
     modules = torch.nn.ModuleList([linear, torch.nn.Linear(2, 2), torch.nn.ReLU(), linear])

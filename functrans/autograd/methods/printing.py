@@ -5,14 +5,16 @@ Here: ``repr`` of tensors and ``set_printoptions``. Not here: how modules print
 
 A tensor names its dtype unless that is the default of the namespace it comes from: float64 in
 ``functrans.autograd``, ``get_default_dtype()`` in ``functrans.compat.torch``. Numbers are printed
-as NumPy prints them.
+as NumPy prints them, and as PyTorch does where ``sci_mode`` is set.
 
 Layer: ``autograd``.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -51,7 +53,7 @@ def set_printoptions(
       edgeitems: how many of these along each axis.
       linewidth: characters in a line.
       profile: ``"default"``, ``"short"`` or ``"full"``, before the other options.
-      sci_mode: whether numbers are printed with exponents; ``None``: as NumPy finds fit.
+      sci_mode: whether numbers are printed with exponents; ``None``: in NumPy's manner.
 
     Raises:
       ValueError: there is no such profile.
@@ -77,25 +79,48 @@ def set_printoptions(
     _options["sci_mode"] = sci_mode
 
 
+def _alike(numbers: list[Any]) -> Callable[[Any], str]:
+    """How numbers are written under ``sci_mode``: with as many digits, and as wide as the widest.
+
+    Those that are whole have none behind the point; zeros, NaN and infinities do not count.
+    """
+    if any(isinstance(x, np.complexfloating) for x in numbers):
+        real, imag = _alike([x.real for x in numbers]), _alike([x.imag for x in numbers])
+        return lambda x: f"{real(x.real)}+{imag(x.imag).strip()}j".replace("+-", "-")
+    counted = [x for x in numbers if x and math.isfinite(x)]
+    is_whole = not any(x % 1 for x in counted)
+    form, point = f".{_options['precision']}f", ""
+    if _options["sci_mode"] and counted:
+        form = form[:-1] + "e"
+    elif is_whole:
+        form, point = ".0f", "."
+
+    def written(x: Any) -> str:
+        return f"{x:{form}}{point if math.isfinite(x) else ''}"
+
+    width = max((len(written(x)) for x in counted), default=0)
+    return lambda x: written(x).rjust(width)
+
+
 def _numbers(value: np.ndarray) -> str:
     if value.dtype.kind == "V":  # bfloat16
         value = value.astype(np.float32)
-    precision, mode = _options["precision"], _options["sci_mode"]
-    formatter: Any = None
-    if mode is not None and value.dtype.kind == "f":
-        form = f".{precision}{'e' if mode else 'f'}"
-        formatter = {"float_kind": lambda x: format(x, form)}
     threshold = _options["threshold"]
-    return np.array2string(
+    text: Any = functools.partial(
+        np.array2string,
         value,
         max_line_width=_options["linewidth"],
-        precision=precision,
+        precision=_options["precision"],
         separator=", ",
         prefix="tensor(",
-        formatter=formatter,
         threshold=value.size + 1 if threshold == math.inf else int(threshold),
         edgeitems=_options["edgeitems"],
     )
+    if _options["sci_mode"] is None or value.dtype.kind not in "fc":
+        return str(text())
+    shown: list[Any] = []
+    text(formatter={"all": lambda x: str(shown.append(x))})  # type: ignore[func-returns-value]  # notes it
+    return str(text(formatter={"all": _alike(shown)}))
 
 
 def _dtype_text(x: Tensor) -> str | None:
