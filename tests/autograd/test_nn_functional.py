@@ -26,7 +26,8 @@ X = np.array([[-2.3, -0.7, 0.2, 1.6], [0.9, -1.1, 3.4, -3.6]])
 ACTIVATIONS = [
     F.relu, F.relu6, F.hardtanh, F.leaky_relu, F.elu, F.selu, F.celu, F.gelu, F.silu, F.mish,
     F.softplus, F.softsign, F.tanhshrink, F.hardsigmoid, F.hardswish, F.logsigmoid, F.softshrink,
-    F.hardshrink, F.glu, F.sigmoid, F.tanh, F.softmax, F.softmin, F.log_softmax, F.normalize,
+    F.hardshrink, F.glu, F.sigmoid, F.tanh, F.normalize,
+    lambda x: F.softmax(x, 1), lambda x: F.softmin(x, 1), lambda x: F.log_softmax(x, 1),
     lambda x: F.gelu(x, approximate="tanh"), lambda x: F.threshold(x, 0.5, -1.0),
     lambda x: F.layer_norm(x, (4,)), lambda x: F.rms_norm(x, (4,)),
     lambda x: F.group_norm(x, 2), lambda x: F.pad(x, (1, 2, 0, 1), value=3.0),
@@ -41,7 +42,8 @@ def test_derivatives_of_functions_of_one_tensor(function: Callable[..., Any]) ->
 
 
 @pytest.mark.parametrize(
-    "function", [F.gelu, F.silu, F.softmax, F.log_softmax, F.mish, F.normalize]
+    "function",
+    [F.gelu, F.silu, lambda x: F.softmax(x, 1), lambda x: F.log_softmax(x, 1), F.mish, F.normalize],
 )
 def test_second_derivatives(function: Callable[..., Any]) -> None:
     assert gradgradcheck(function, leaf(X))
@@ -326,3 +328,32 @@ def test_targets_that_are_no_classes_are_named_by_torchs_word() -> None:
 def test_shapes_that_do_not_broadcast_are_named() -> None:
     with pytest.raises(RuntimeError, match=r"single shape: got \(2,\), \(3,\)"):
         torch.broadcast_shapes((2,), (3,))
+
+
+_SOFTMAXES = {
+    "softmax": torch.nn.Softmax,
+    "softmin": torch.nn.Softmin,
+    "log_softmax": torch.nn.LogSoftmax,
+}
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((), 0), ((3,), 0), ((2, 3), 1), ((2, 3, 2), 0), ((2, 1, 2, 3), 1)]
+)
+@pytest.mark.parametrize("name", _SOFTMAXES)
+def test_an_axis_that_is_not_given_is_chosen_with_a_warning(name, shape, axis):
+    x = torch.arange(12.0)[: int(np.prod(shape))].reshape(shape)
+    function = getattr(F, name)
+    for call in (function, _SOFTMAXES[name]()):
+        with pytest.warns(UserWarning, match=f"^Implicit dimension choice for {name} ") as record:
+            found = call(x)
+        assert record[0].filename == __file__
+        assert_array_equal(found, function(x, axis))
+
+
+@pytest.mark.parametrize("call", [torch.softmax, torch.log_softmax, torch.Tensor.softmax])
+def test_methods_choose_no_axis(call):
+    with pytest.raises(TypeError, match=r"softmax\(\) missing 1 required positional argument"):
+        call(torch.ones(2))
+    with pytest.raises(TypeError):
+        call(torch.ones(2), None)

@@ -370,15 +370,13 @@ def _softmax(
 ) -> Callable[..., Tensor]:
     applied = Operation(label, function)
 
-    def operation(self: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    def operation(self: Tensor, dim: int, dtype: Any = None) -> Tensor:
         if dtype is not None:
             self = to_dtype(self, np.dtype(dtype))
         if self.dtype.kind in "iubc":
             raise NotImplementedError(
                 f"\"{name}_lastdim_kernel_impl\" not implemented for '{torch_kind(self.dtype)}'"
             )
-        if dim is None:
-            dim = 0 if len(self.shape) in (0, 1, 3) else 1
         axis = axis_of(dim, len(self.shape))
         axes = (axis,) if self.shape else ()
         return applied(self, axes=axes)

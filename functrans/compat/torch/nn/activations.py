@@ -23,6 +23,7 @@ from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.tensors import Tensor
 from functrans.control.custom_rules import stop_gradient
+from functrans.core.boundary import warn
 from functrans.core.dispatch import shape_of
 from functrans.core.values import Array
 from functrans.primitives import activations
@@ -356,6 +357,15 @@ def tanh(input: Tensor) -> Tensor:
     return _applied("tanh", _TANH, input, False)
 
 
+def _axis(name: str, input: Tensor, dim: int | None) -> int:
+    """The axis of a softmax; one that is chosen by the rank comes with a warning."""
+    check_tensor(name, "input", 1, input)
+    if dim is None:
+        dim = int(len(input.shape) not in (0, 1, 3))
+        warn(f"Implicit dimension choice for {name} has been deprecated: dim={dim} is taken here")
+    return dim
+
+
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike | None = None
 ) -> Tensor:
@@ -363,7 +373,7 @@ def softmax(
 
     Args:
       input: a tensor.
-      dim: the axis; chosen by the rank as torch does, if not given.
+      dim: the axis; chosen by the rank as torch does, with a warning, if not given.
       _stacklevel: accepted for torch's sake.
       dtype: the input is converted to it first.
 
@@ -372,24 +382,21 @@ def softmax(
       >>> softmax(tensor([0.0, 0.0]), dim=0)
       tensor([0.5, 0.5])
     """
-    check_tensor("softmax", "input", 1, input)
-    return reductions.softmax(input, dim, dtype)
+    return reductions.softmax(input, _axis("softmax", input, dim), dtype)
 
 
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike | None = None
 ) -> Tensor:
     """``softmax(-input)``."""
-    check_tensor("softmax", "input", 1, input)
-    return reductions.softmax(-input, dim, dtype)
+    return reductions.softmax(-input, _axis("softmin", input, dim), dtype)
 
 
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Logarithm of ``softmax(input)``."""
-    check_tensor("log_softmax", "input", 1, input)
-    return reductions.log_softmax(input, dim, dtype)
+    return reductions.log_softmax(input, _axis("log_softmax", input, dim), dtype)
 
 
 swish = silu
