@@ -113,6 +113,9 @@ def test_a_state_that_does_not_fit_changes_nothing() -> None:
     del state["first.bias"], state["other"]
     result = model.load_state_dict(state, strict=False)
     assert result.missing_keys == ["offset", "first.bias"]
+    shown = "missing_keys=['offset', 'first.bias'], unexpected_keys=[]"
+    assert repr(result) == f"_IncompatibleKeys({shown})"
+    assert str(model.load_state_dict(model.state_dict())) == "<All keys matched successfully>"
     assert_array_equal(model.scale.detach().numpy(), 0)
 
 

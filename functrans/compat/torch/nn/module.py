@@ -22,7 +22,7 @@ from functrans.autograd.modes import modes, no_grad
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn.backward_hooks import BackwardHooks
 from functrans.compat.torch.nn.module_hooks import HookRegistration, clear_grad, everywhere
-from functrans.compat.torch.nn.module_texts import IncompatibleKeys, indented, typename
+from functrans.compat.torch.nn.module_texts import _IncompatibleKeys, indented, typename
 from functrans.compat.torch.nn.parameter import Buffer, Parameter
 from functrans.compat.torch.values import assign, value_of
 from functrans.primitives.structural import cast
@@ -479,7 +479,7 @@ class Module(HookRegistration):
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> IncompatibleKeys:
+    ) -> _IncompatibleKeys:
         """Copy parameters and buffers from a dictionary.
 
         Nothing is changed if the dictionary does not fit, but by subclasses that load themselves.
@@ -505,7 +505,7 @@ class Module(HookRegistration):
         copies: list[Callable[[], None]] = []
         metadata = getattr(state_dict, "_metadata", {})
         self._plan_load(state, "", metadata, assign, missing, unexpected, errors, copies)
-        result = IncompatibleKeys(missing, unexpected)
+        result = _IncompatibleKeys(missing, unexpected)
         for module in self.modules():
             for hook in module.__dict__["_load_post_hooks"].values():
                 changed = hook(module, result)

@@ -1,4 +1,4 @@
-"""What modules print and return: names of types, indented lines, ``IncompatibleKeys``.
+"""What modules print and return: names of types, indented lines, ``_IncompatibleKeys``.
 
 Layer: ``compat``.
 """
@@ -12,7 +12,7 @@ from functrans.autograd.labels import torch_type
 from functrans.autograd.tensors import Tensor
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """What ``load_state_dict`` returns."""
 
     __slots__ = ()

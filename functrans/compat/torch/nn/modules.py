@@ -13,9 +13,7 @@ from functrans.compat.torch.nn.layer_modules import *
 from functrans.compat.torch.nn.loss_modules import *
 from functrans.compat.torch.nn.module import Module as Module
 from functrans.compat.torch.nn.module_hooks import *
-from functrans.compat.torch.nn.module_texts import (
-    IncompatibleKeys as _IncompatibleKeys,  # noqa: F401  # libraries import it from here
-)
+from functrans.compat.torch.nn.module_texts import _IncompatibleKeys as _IncompatibleKeys
 from functrans.compat.torch.nn.recurrent_modules import *
 from functrans.compat.torch.nn.resampling_modules import *
 from functrans.compat.torch.nn.transformer_modules import *
