@@ -37,10 +37,59 @@ def test_names_that_libraries_import():
         "quasirandom.SobolEngine",
         "random.fork_rng",
         "jit.script",
+        "nn.init._calculate_fan_in_and_fan_out",
+        "nn.init._calculate_correct_fan",
+        "utils.data._utils.collate.default_collate",
         "sparse.FloatTensor",
     ):
         module, _, last = name.rpartition(".")
         assert hasattr(importlib.import_module(f"functrans.compat.torch.{module}"), last), name
+
+
+@pytest.mark.parametrize(
+    ("name", "members"),
+    [
+        ("batchnorm._BatchNorm", "BatchNorm1d BatchNorm2d BatchNorm3d"),
+        ("instancenorm._InstanceNorm", "InstanceNorm1d InstanceNorm2d InstanceNorm3d"),
+        ("batchnorm._NormBase", "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d "
+         "InstanceNorm2d InstanceNorm3d"),
+        ("conv._ConvNd", "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d"),
+        ("conv._ConvTransposeNd", "ConvTranspose1d ConvTranspose2d ConvTranspose3d"),
+        ("dropout._DropoutNd", "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d "
+         "FeatureAlphaDropout"),
+        ("pooling._MaxPoolNd", "MaxPool1d MaxPool2d MaxPool3d"),
+        ("loss._WeightedLoss", "BCELoss CrossEntropyLoss MultiLabelSoftMarginLoss MultiMarginLoss "
+         "NLLLoss"),
+        ("loss._Loss", "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss "
+         "GaussianNLLLoss HingeEmbeddingLoss HuberLoss KLDivLoss L1Loss MSELoss MarginRankingLoss "
+         "MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss NLLLoss PoissonNLLLoss "
+         "SmoothL1Loss SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss"),
+    ],
+)  # fmt: skip
+def test_private_bases_of_modules_have_the_members_that_torchs_have(name, members):
+    module, _, last = name.partition(".")
+    base = getattr(importlib.import_module(f"functrans.compat.torch.nn.modules.{module}"), last)
+    classes = [x for x in vars(torch.nn).values() if isinstance(x, type) and issubclass(x, base)]
+    assert sorted(x.__name__ for x in classes) == members.split()
+
+
+def test_losses_of_libraries_are_subclasses_of_private_bases():
+    class Focal(torch.nn.modules.loss._WeightedLoss):
+        def __init__(self, weight=None, gamma=2.0, reduction="mean"):
+            super().__init__(weight, reduction=reduction)
+            self.gamma = gamma
+
+    loss = Focal(torch.ones(3), reduction="sum")
+    assert (loss.reduction, loss.gamma, [*loss.state_dict()]) == ("sum", 2.0, ["weight"])
+    with pytest.warns(UserWarning, match="reduction='sum'"):
+        assert torch.nn.modules.loss._Loss(size_average=False).reduction == "sum"
+
+
+def test_fans_of_weights():
+    init = torch.nn.init
+    weight = torch.ones(6, 4, 3, 5)
+    assert init._calculate_fan_in_and_fan_out(weight) == (60, 90)
+    assert init._calculate_correct_fan(weight, "fan_out") == 90
 
 
 def test_marks_of_torchscript_change_nothing():

@@ -31,7 +31,7 @@ __all__ = [
 # convolutions ------------------------------------------------------------------------------------
 
 
-class _Conv(Module):
+class _ConvNd(Module):
     rank: ClassVar[int]
     function: ClassVar[Callable[..., Any]]
     is_transposed: ClassVar[bool] = False
@@ -115,7 +115,7 @@ class _Conv(Module):
         return text
 
 
-class _DirectConv(_Conv):
+class _DirectConv(_ConvNd):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1,
         padding: Any = 0, dilation: Any = 1, groups: int = 1, bias: bool = True,
@@ -159,7 +159,7 @@ class Conv3d(_DirectConv, rank=3, function=functional.conv3d):
     """Correlation along three spatial axes; see ``functional.conv3d``."""
 
 
-class _TransposedConv(_Conv):
+class _ConvTransposeNd(_ConvNd):
     is_transposed = True
 
     def __init__(
@@ -184,11 +184,11 @@ class _TransposedConv(_Conv):
         )  # fmt: skip
 
 
-class ConvTranspose1d(_TransposedConv, rank=1, function=functional.conv_transpose1d):
+class ConvTranspose1d(_ConvTransposeNd, rank=1, function=functional.conv_transpose1d):
     """The transpose of ``Conv1d``."""
 
 
-class ConvTranspose2d(_TransposedConv, rank=2, function=functional.conv_transpose2d):
+class ConvTranspose2d(_ConvTransposeNd, rank=2, function=functional.conv_transpose2d):
     """The transpose of ``Conv2d``."""
 
 
@@ -211,18 +211,18 @@ def per_axis_settings(rank: int, values: dict[str, Any]) -> None:
 WINDOW = "kernel_size={0.kernel_size}, stride={0.stride}, padding={0.padding}"
 
 
-class _MaxPool(
+class _MaxPoolNd(
     Applied, settings="kernel_size stride padding dilation return_indices ceil_mode",
     shown=f"{WINDOW}, dilation={{0.dilation}}, ceil_mode={{0.ceil_mode}}", prepare=stride_or_window,
 ):  # fmt: skip
     """The largest elements of windows."""
 
 
-class MaxPool1d(_MaxPool, function=functional.max_pool1d):
+class MaxPool1d(_MaxPoolNd, function=functional.max_pool1d):
     """The largest element of windows of ``[n, c, l]``."""
 
 
-class MaxPool2d(_MaxPool, function=functional.max_pool2d):
+class MaxPool2d(_MaxPoolNd, function=functional.max_pool2d):
     """The largest element of windows of ``[n, c, h, w]``."""
 
 
@@ -267,11 +267,11 @@ def _with_float_norm(function: Callable[..., Any]) -> Callable[..., Any]:
     return pool
 
 
-class ConvTranspose3d(_TransposedConv, rank=3, function=functional.conv_transpose3d):
+class ConvTranspose3d(_ConvTransposeNd, rank=3, function=functional.conv_transpose3d):
     """The transpose of ``Conv3d``."""
 
 
-class MaxPool3d(_MaxPool, function=functional.max_pool3d):
+class MaxPool3d(_MaxPoolNd, function=functional.max_pool3d):
     """The largest element of windows of ``[n, c, d, h, w]``."""
 
 

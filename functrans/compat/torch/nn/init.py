@@ -183,7 +183,7 @@ def calculate_gain(nonlinearity: str, param: object = None) -> float:
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
-def _fans(tensor: Tensor) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     """Numbers of inputs and outputs of a unit."""
     if len(tensor.shape) < 2:
         raise ValueError(
@@ -193,11 +193,11 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * area, tensor.shape[0] * area
 
 
-def _fan(tensor: Tensor, mode: str) -> int:
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    return _fans(tensor)[mode == "fan_out"]
+    return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: object = None) -> Tensor:
@@ -206,13 +206,15 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: object = None)
     Reference: Glorot & Bengio, Understanding the difficulty of training deep feedforward neural
     networks, AISTATS 2010.
     """
-    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / sum(_fans(tensor))))
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: object = None) -> Tensor:
     """``xavier_uniform_`` with normal numbers."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
+    return normal_(
+        tensor, 0.0, gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor))), generator
+    )
 
 
 def kaiming_uniform_(
@@ -233,7 +235,7 @@ def kaiming_uniform_(
 
     Reference: He et al., Delving deep into rectifiers, ICCV 2015.
     """
-    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
     bound = math.sqrt(3.0) * std  # in this order, for the same rounding as torch
     return uniform_(tensor, -bound, bound, generator)
 
@@ -246,7 +248,7 @@ def kaiming_normal_(
     generator: object = None,
 ) -> Tensor:
     """``kaiming_uniform_`` with normal numbers."""
-    std = calculate_gain(nonlinearity, a) / math.sqrt(_fan(tensor, mode))
+    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
     return normal_(tensor, 0.0, std, generator)
 
 

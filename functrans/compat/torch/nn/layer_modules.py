@@ -248,21 +248,21 @@ def _check_probability(values: dict[str, Any]) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-class _Dropout(
+class _DropoutNd(
     Applied, settings="p inplace", shown="p={0.p}, inplace={0.inplace}", prepare=_check_probability
 ):
     """What is random in training."""
 
 
-class Dropout(_Dropout, function=functional.dropout):
+class Dropout(_DropoutNd, function=functional.dropout):
     """Zeros at random places in training; see ``functional.dropout``."""
 
 
-class Dropout1d(_Dropout, function=functional.dropout1d):
+class Dropout1d(_DropoutNd, function=functional.dropout1d):
     """Zeros in random channels of ``[n, c, l]`` in training."""
 
 
-class Dropout2d(_Dropout, function=functional.dropout2d):
+class Dropout2d(_DropoutNd, function=functional.dropout2d):
     """Zeros in random channels of ``[n, c, h, w]`` in training."""
 
 
@@ -382,7 +382,7 @@ class GroupNorm(_Affine):
         )
 
 
-class _BatchNorm(_Affine):
+class _NormBase(_Affine):
     _version = 2
     ranks: ClassVar[tuple[int, ...]]
 
@@ -407,7 +407,8 @@ class _BatchNorm(_Affine):
         self.register_buffer("num_batches_tracked", count)
         self.reset_parameters()
 
-    def _check_rank(self, rank: int) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
+        rank = len(input.shape)
         if rank not in self.ranks:
             expected = " or ".join(f"{n}D" for n in self.ranks)
             raise ValueError(f"expected {expected} input (got {rank}D input)")
@@ -430,9 +431,19 @@ class _BatchNorm(_Affine):
         self.reset_running_stats()
         super().reset_parameters()
 
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_NormBase):
     def forward(self, input: Any) -> Tensor:
         """``batch_norm`` with the parameters and running values."""
-        self._check_rank(len(input.shape))
+        self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats:
             self.num_batches_tracked += 1
@@ -443,14 +454,6 @@ class _BatchNorm(_Affine):
         mean, variance = (self.running_mean, self.running_var) if keeps else (None, None)
         return functional.batch_norm(
             input, mean, variance, self.weight, self.bias, is_training, momentum, self.eps
-        )
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
-            f"affine={self.affine}, bias={self.bias is not None}, "
-            f"track_running_stats={self.track_running_stats}"
         )
 
 
@@ -466,15 +469,15 @@ class BatchNorm2d(_BatchNorm):
     ranks = (4,)
 
 
-class Dropout3d(_Dropout, function=functional.dropout3d):
+class Dropout3d(_DropoutNd, function=functional.dropout3d):
     """Zeros in random channels of ``[n, c, d, h, w]`` in training."""
 
 
-class AlphaDropout(_Dropout, function=functional.alpha_dropout):
+class AlphaDropout(_DropoutNd, function=functional.alpha_dropout):
     """Random elements at the least value of ``SELU`` in training."""
 
 
-class FeatureAlphaDropout(_Dropout, function=functional.feature_alpha_dropout):
+class FeatureAlphaDropout(_DropoutNd, function=functional.feature_alpha_dropout):
     """``AlphaDropout`` of whole channels."""
 
 
@@ -545,7 +548,7 @@ class BatchNorm3d(_BatchNorm):
     ranks = (5,)
 
 
-class _InstanceNorm(_BatchNorm):
+class _InstanceNorm(_NormBase):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
         track_running_stats: bool = False, device: object = None, dtype: Any = None, *,
@@ -558,7 +561,7 @@ class _InstanceNorm(_BatchNorm):
 
     def forward(self, input: Any) -> Tensor:
         """``instance_norm`` with the parameters and running values."""
-        self._check_rank(len(input.shape))
+        self._check_input_dim(input)
         is_alone = len(input.shape) == self.ranks[0]
         channels = input.shape[0 if is_alone else 1]
         if channels != self.num_features and self.affine:

@@ -42,6 +42,20 @@ def check_reduction(values: dict[str, Any]) -> None:
 class _Loss(Applied, takes="input target", shown="", prepare=resolve_reduction):
     """Of two tensors, unless other arguments are given."""
 
+    def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean"):
+        super().__init__()
+        given = {"size_average": size_average, "reduce": reduce, "reduction": reduction}
+        resolve_reduction(given)
+        self.reduction = given["reduction"]
+
+
+class _WeightedLoss(_Loss):
+    """With a weight for each class."""
+
+    def __init__(self, weight: Tensor | None = None, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.register_buffer("weight", weight)
+
 
 class MSELoss(_Loss, function=functional.mse_loss, settings="size_average reduce reduction"):
     """Squared differences."""
@@ -84,7 +98,7 @@ class MarginRankingLoss(
     """``max(0, -target * (input1 - input2) + margin)``."""
 
 
-class BCELoss(_Loss, function=functional.binary_cross_entropy):
+class BCELoss(_WeightedLoss, function=functional.binary_cross_entropy):
     """Cross entropy of probabilities."""
 
 
@@ -92,11 +106,11 @@ class BCEWithLogitsLoss(_Loss, function=functional.binary_cross_entropy_with_log
     """Cross entropy of ``sigmoid(input)`` and ``target``."""
 
 
-class NLLLoss(_Loss, function=functional.nll_loss):
+class NLLLoss(_WeightedLoss, function=functional.nll_loss):
     """Negative log-likelihood of classes."""
 
 
-class CrossEntropyLoss(_Loss, function=functional.cross_entropy):
+class CrossEntropyLoss(_WeightedLoss, function=functional.cross_entropy):
     """Cross entropy of the softmax of logits; see ``functional.cross_entropy``."""
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -173,11 +187,11 @@ class MultiLabelMarginLoss(_Loss, function=functional.multilabel_margin_loss):
     """By how much scores of other classes are not below those of the right ones."""
 
 
-class MultiLabelSoftMarginLoss(_Loss, function=functional.multilabel_soft_margin_loss):
+class MultiLabelSoftMarginLoss(_WeightedLoss, function=functional.multilabel_soft_margin_loss):
     """Cross entropy of independent classes, averaged over them."""
 
 
-class MultiMarginLoss(_Loss, function=functional.multi_margin_loss, prepare=_check_power):
+class MultiMarginLoss(_WeightedLoss, function=functional.multi_margin_loss, prepare=_check_power):
     """By how much scores of other classes are not below that of the right one, by a margin."""
 
 

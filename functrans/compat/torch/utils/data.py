@@ -4,6 +4,8 @@ Layer: ``compat``.
 """
 
 from functrans.compat.torch.not_offered import nothing_else as _nothing_else
+from functrans.compat.torch.submodules import add_aliases as _add_aliases
+from functrans.compat.torch.utils import loading as _loading
 from functrans.compat.torch.utils.datasets import ChainDataset as ChainDataset
 from functrans.compat.torch.utils.datasets import ConcatDataset as ConcatDataset
 from functrans.compat.torch.utils.datasets import Dataset as Dataset
@@ -24,3 +26,5 @@ from functrans.compat.torch.utils.samplers import SubsetRandomSampler as SubsetR
 from functrans.compat.torch.utils.samplers import WeightedRandomSampler as WeightedRandomSampler
 
 __getattr__ = _nothing_else(__name__)
+
+_add_aliases(__name__, dict.fromkeys(("_utils", "_utils.collate"), _loading))
