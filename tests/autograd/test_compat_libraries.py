@@ -100,6 +100,8 @@ def test_marks_of_torchscript_change_nothing():
     assert double(torch.ones(1)).item() == 2
     assert torch.jit.ignore(double) is torch.jit.unused(double) is double
     assert torch.jit.ignore(drop=True)(double) is double
+    assert torch.compile(double) is torch.compile(double, mode="reduce-overhead") is double
+    assert torch.compile(fullgraph=True)(double) is torch.compile()(double) is double
     assert not torch.jit.is_scripting()
     with pytest.raises(AttributeError, match=r"torch\.jit\.trace is not offered"):
         _ = torch.jit.trace

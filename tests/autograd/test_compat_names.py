@@ -40,7 +40,7 @@ def test_what_to_use_instead_is_of_names_that_are_not_offered(name):
 @pytest.mark.parametrize(
     ("module", "name", "text"),
     [
-        ("torch", "compile", r"torch\.compile is not offered .* use functrans\.jit\(function\)"),
+        ("torch", "compiler", r"torch\.compiler is not offered .* compiled by functrans\.jit"),
         ("torch", "sparse_csr_tensor", r"\(sparse and nested tensors\): tensors are dense"),
         ("torch.nn", "LazyLinear", r"\(lazy modules\): give the numbers of input features"),
         ("torch.optim", "Muon", r"torch\.optim\.Muon is not offered"),

@@ -661,7 +661,7 @@ untyped_storage storage set_ resize_ resize_as_ as_strided_ is_set_to layout nam
 backward retain_grad detach_ register_hook register_post_accumulate_grad_hook
 """,
     "settings": """
-set_printoptions get_default_device set_default_device use_deterministic_algorithms
+set_printoptions compile get_default_device set_default_device use_deterministic_algorithms
 are_deterministic_algorithms_enabled get_float32_matmul_precision set_float32_matmul_precision
 is_anomaly_enabled get_num_interop_threads set_num_interop_threads set_flush_denormal
 set_warn_always is_warn_always_enabled

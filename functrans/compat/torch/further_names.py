@@ -419,6 +419,11 @@ def set_warn_always(b: bool) -> None:
 
 
 _ANSWERS: dict[str, tuple[Callable[..., Any], str]] = {
+    "compile": (
+        lambda model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None,
+        disable=False: (lambda f: f) if model is None else model,
+        "The function or module itself, or a decorator that gives it: ``functrans.jit`` compiles.",
+    ),
     "is_storage": (lambda obj: False, "``False``: memory is that of ndarrays."),
     "is_neg": (lambda input: False, "``False``: negatives are computed at once."),
     "is_signed": (
@@ -441,7 +446,7 @@ _ANSWERS: dict[str, tuple[Callable[..., Any], str]] = {
         lambda: torch_defaults.warns_always, "What ``set_warn_always`` set; ``False`` at first."
     ),
 }  # fmt: skip
-"""Functions that only give an answer, and their documentation."""
+"""Functions that only give an answer or an argument, and their documentation."""
 
 FUNCTIONS: dict[str, Any] = {
     **{

@@ -49,7 +49,6 @@ GROUPS: dict[str, tuple[str, str]] = {
 """Group to its title, and what to do instead."""
 
 INSTEAD: dict[str, str] = {
-    "torch.compile": "use functrans.jit(function), which compiles whole steps",
     "torch.lstsq": "use torch.linalg.lstsq",
     "torch.solve": "use torch.linalg.solve",
     "torch.eig": "use torch.linalg.eig",
@@ -109,7 +108,7 @@ _NAMES: dict[str, dict[str, str]] = {
             "ScriptModule ScriptModuleSerializer ScriptObject ScriptObjectProperty "
             "SerializationStorageContext StaticModule StringType SymBool SymBoolType SymFloat "
             "SymInt SymIntType Tag TensorType TracingState TupleType Type TypedStorage "
-            "UnionType Use Value classes classproperty compile compiled_with_cxx11_abi "
+            "UnionType Use Value classes classproperty compiled_with_cxx11_abi "
             "compiler cond cpp export fx get_deterministic_debug_mode get_file_path "
             "hub import_ir_module import_ir_module_from_buffer "
             "init_num_threads library merge_type_from_type_comment monitor ops "
@@ -376,9 +375,9 @@ def not_offered(module: str, name: str, own: str) -> AttributeError:
       An error that names the way out, if the name is one of torch's.
 
     Example:
-      >>> print(not_offered("torch", "compile", "functrans.compat.torch"))
-      torch.compile is not offered by functrans.compat.torch (compilers, TorchScript and other
-      internals): use functrans.jit(function), which compiles whole steps
+      >>> print(not_offered("torch", "profiler", "functrans.compat.torch"))
+      torch.profiler is not offered by functrans.compat.torch (compilers, TorchScript and other
+      internals): use torch.autograd.profiler
       >>> print(not_offered("torch", "sinn", "functrans.compat.torch"))
       module 'functrans.compat.torch' has no attribute 'sinn'
     """
