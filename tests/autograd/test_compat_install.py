@@ -34,7 +34,7 @@ EXPECTED = [
     "tensor([0., 2.])",
     "torch torch.nn.parameter",
     "torch.fx is not offered by functrans.compat.torch (compilers, TorchScript and other "
-    "internals): programs are compiled by functrans.jit",
+    "internals): programs are compiled by functrans.jit; PyTorch's own parts have no counterpart",
 ]
 
 

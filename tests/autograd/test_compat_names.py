@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -37,9 +38,26 @@ def test_what_to_use_instead_is_of_names_that_are_not_offered(name):
     assert last in NAMES[module]
 
 
+@pytest.mark.parametrize("name", INSTEAD)
+def test_names_to_use_instead_are_offered(name):
+    for other in re.findall(r"\btorch(?:\.\w+)+", INSTEAD[name]):
+        module, _, last = other.rpartition(".")
+        assert hasattr(_module(module), last)
+
+
+def test_duplicates_have_an_offered_function_of_the_plain_name():
+    for module, names in NAMES.items():
+        for name in (n for n, group in names.items() if group == "duplicates"):
+            plain = re.sub("_copy$|^unsafe_|^native_", "", name)
+            known = any(hasattr(_module(m), plain) for m in (module, "torch.Tensor"))
+            assert f"{module}.{name}" in INSTEAD or (known and plain != name)
+
+
 @pytest.mark.parametrize(
     ("module", "name", "text"),
     [
+        ("torch", "hub", r"torch\.load reads it"),
+        ("torch.nn.utils", "clip_grad_norm", r"use torch\.nn\.utils\.clip_grad_norm_$"),
         ("torch", "compiler", r"torch\.compiler is not offered .* compiled by functrans\.jit"),
         ("torch", "sparse_csr_tensor", r"\(sparse and nested tensors\): tensors are dense"),
         ("torch.nn", "LazyLinear", r"\(lazy modules\): give the numbers of input features"),

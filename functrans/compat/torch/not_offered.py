@@ -15,7 +15,7 @@ from typing import Any
 GROUPS: dict[str, tuple[str, str]] = {
     "compiler": (
         "compilers, TorchScript and other internals",
-        "programs are compiled by functrans.jit",
+        "programs are compiled by functrans.jit; PyTorch's own parts have no counterpart",
     ),
     "sparse": (
         "sparse and nested tensors",
@@ -35,7 +35,7 @@ GROUPS: dict[str, tuple[str, str]] = {
     "lazy": ("lazy modules", "give the numbers of input features"),
     "duplicates": (
         "duplicates and renamed functions",
-        "use the plain name (no _copy, unsafe_, native_), or torch.linalg",
+        "use the function of the plain name (no _copy, unsafe_, native_)",
     ),
     "rnn": (
         "recurrent functions",
@@ -49,6 +49,35 @@ GROUPS: dict[str, tuple[str, str]] = {
 """Group to its title, and what to do instead."""
 
 INSTEAD: dict[str, str] = {
+    "torch.hub": "fetch the file of weights yourself: torch.load reads it",
+    "torch.signal": "use torch.hann_window and its kin, or scipy.signal",
+    "torch.alias_copy": "use torch.clone",
+    "torch.slice_copy": "use x[start:end].clone()",
+    "torch.functional": "its functions are in torch itself",
+    "torch.segment_reduce": "use x.scatter_reduce(...)",
+    "torch.lu_unpack": "use torch.linalg.lu, whose factors are apart",
+    "torch.Tensor.mvlgamma_": "use x.copy_(x.mvlgamma(p))",
+    "torch.nn.Container": "use torch.nn.Module",
+    "torch.nn.CrossMapLRN2d": "use torch.nn.LocalResponseNorm",
+    "torch.nn.NLLLoss2d": "use torch.nn.NLLLoss",
+    **dict.fromkeys(
+        [f"torch.has_{name}" for name in ("lapack", "mkl", "openmp", "spectral")],
+        "remove the question: all functions that are offered are always there",
+    ),
+    **{
+        f"torch.nn.{name}": f"use torch.nn.{name}_"
+        for name in (
+            "utils.clip_grad_norm", "init.constant", "init.dirac", "init.eye",
+            "init.kaiming_normal", "init.kaiming_uniform", "init.normal", "init.orthogonal",
+            "init.sparse", "init.uniform", "init.xavier_normal", "init.xavier_uniform",
+        )
+    },
+    "torch.nn.functional.linear_cross_entropy": "use cross_entropy(linear(x, weight), target)",
+    "torch.nn.LinearCrossEntropyLoss": "use torch.nn.Linear and torch.nn.CrossEntropyLoss",
+    **dict.fromkeys(
+        [f"torch.utils.data.{name}DataPipe" for name in ("DFIter", "Iter", "Map")],
+        "use torch.utils.data.Dataset or torch.utils.data.IterableDataset",
+    ),
     "torch.lstsq": "use torch.linalg.lstsq",
     "torch.solve": "use torch.linalg.solve",
     "torch.eig": "use torch.linalg.eig",
@@ -86,7 +115,7 @@ INSTEAD: dict[str, str] = {
     "torch.nn.SyncBatchNorm": "use torch.nn.BatchNorm1d, 2d or 3d",
     "torch.optim.SparseAdam": "use torch.optim.Adam; gradients are dense",
     "torch.utils.data.DistributedSampler": "use a sampler of this process",
-}
+}  # fmt: skip
 """Qualified name to what to do instead, where there is something nearer than the group's."""
 
 _NAMES: dict[str, dict[str, str]] = {

@@ -49,7 +49,7 @@ class NotOfferedFinder:
       >>> import functrans.compat.torch.hub
       Traceback (most recent call last):
       ModuleNotFoundError: torch.hub is not offered by functrans.compat.torch (compilers,
-      TorchScript and other internals): programs are compiled by functrans.jit
+      TorchScript and other internals): fetch the file of weights yourself: torch.load reads it
     """
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
