@@ -15,6 +15,7 @@ from typing import Any
 from functrans.autograd.modes import modes
 from functrans.core.boundary import cause
 from functrans.core.dispatch import Tracer
+from functrans.core.source import here
 from functrans.errors import (
     ConcretizationError,
     ShapeError,
@@ -40,6 +41,11 @@ _OF_BATCHES = {
     _ITEM: ". We don't support vmap over calling .item() on a Tensor",
 }
 """What it says besides, where the tensor is one of a batch."""
+_INSTEAD = (
+    "Examples of a batch are computed at once, without their values: choose by "
+    "torch.where(condition, a, b), compute with tensors in place of numbers, or keep the argument "
+    "out of the batch by in_dims=None"
+)
 _SHAPE = "We do not support batching operators that can output dynamic shape"
 
 
@@ -57,7 +63,8 @@ def asked(value: Tracer, what: str, asker: str = "") -> Any:
     try:
         return value._concrete(what)
     except ConcretizationError as error:
-        text = f"{_lead(_WORDS.get(asker, _SHAPE))}: {error}"
+        told = f"{what} of {value._describe()} was asked{here()}. {_INSTEAD}"
+        text = f"{_lead(_WORDS.get(asker, _SHAPE))}: {told if modes.batches else error}"
         raise TensorConcretizationError(text) from cause(error)
 
 

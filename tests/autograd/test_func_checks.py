@@ -1,5 +1,6 @@
 """What transforms of ``torch.func`` refuse, in the words that programs search for."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -145,6 +146,10 @@ def test_values_of_a_batch_are_refused(transform: Any, f: Callable[[Any], Any]) 
         F.vmap(transform(asking))(X)
     assert len(caught) == 1  # also where the function itself catches it
     assert isinstance(caught[0], ConcretizationError)
+    text = str(caught[0])
+    assert "torch.where" in text
+    assert "in_dims=None" in text
+    assert not re.search(r"\b(np|ft|functrans)\.|in_axes", text)
 
 
 def test_other_results_than_tensors_pass_where_they_get_no_axis() -> None:

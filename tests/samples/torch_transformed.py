@@ -530,7 +530,7 @@ UNTRACED = (
         "how many elements the result has depends on values",
         "jit vmap",
         ConcretizationError,
-        "shapes and dtypes only|How many elements|value-dependent shape",
+        "shapes and dtypes only|How many elements|value-dependent shape|without their values",
         """
 T.where(MASK)
 K.nonzero()
