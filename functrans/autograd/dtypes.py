@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.labels import torch_type
+from functrans.autograd.sizes import wrong_type
 from functrans.core.boundary import boundary
 
 
@@ -101,6 +102,18 @@ class dtype:  # noqa: N801  # torch's name
 
 DTYPE_LIKE = (np.dtype, type, dtype)
 """What an argument is that means a dtype."""
+
+
+def given_dtype(given: Any, name: str = "") -> np.dtype:
+    """NumPy's dtype of an argument of a function that means one.
+
+    Raises:
+      TypeError: it is something else, as the name of a dtype.
+    """
+    if not isinstance(given, DTYPE_LIKE):
+        raise wrong_type(given, "dtype", name, "torch.dtype")
+    return np.dtype(given)
+
 
 _KNOWN: dict[int, dtype] = {}
 """NumPy's number of a dtype to the object."""

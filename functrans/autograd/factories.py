@@ -10,7 +10,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from functrans.autograd.methods.rows import (
     documented,
     drawn,
     drawn_with,
+    number,
     plain,
     with_out,
 )
@@ -29,6 +30,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.promotion import default_dtype, exact, torch_kind
 from functrans.autograd.random import Generator, check_parameters, made_like, stream
 from functrans.autograd.recording import ImperativeTrace
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor, called
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer
@@ -328,14 +330,8 @@ class Factories:
 
     # sizes
 
-    def _sizes(self, name: str, size: Sequence[Any]) -> tuple[int, ...]:
-        for item in size:
-            if isinstance(item, str) or item is None:
-                raise TypeError(
-                    f"{name}(): argument 'size' (position 1) must be tuple of ints, not "
-                    f"{type(item).__name__}"
-                )
-        shape = extents(size)
+    def _sizes(self, name: str, size: Any) -> tuple[int, ...]:
+        shape = extents(size, name)
         if any(n < 0 for n in shape):
             raise RuntimeError(f"{name}: Dimension size must be non-negative.")
         return shape
@@ -354,11 +350,11 @@ class Factories:
         **_: object,
     ) -> Tensor:
         """A tensor of a layout whose elements are not set: zeros."""
-        kind = np.dtype(dtype or self.default())
+        kind, size = np.dtype(dtype or self.default()), extents(size, "empty_strided")
         count = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
         memory = np.zeros(max(count, 0) if all(size) else 0, kind)
         steps = tuple(s * kind.itemsize for s in stride)
-        value = np.lib.stride_tricks.as_strided(memory, tuple(size), steps)
+        value = np.lib.stride_tricks.as_strided(memory, size, steps)
         return self.made(value, requires_grad)
 
     def full(
@@ -371,7 +367,7 @@ class Factories:
         **_: object,
     ) -> Tensor:
         """A tensor of one number; its dtype is that of the number."""
-        shape = self._sizes("full", size if isinstance(size, (tuple, list)) else (size,))
+        shape = self._sizes("full", size)
         number = plain(fill_value, "item()")
         kind = (
             dtype
@@ -395,15 +391,16 @@ class Factories:
         Raises:
           RuntimeError: a negative size.
         """
+        n, m = integer(n, "n", "eye"), m if m is None else integer(m, "m", "eye")
         if n < 0:
             raise RuntimeError(f"n must be greater or equal to 0, got {n}")
         return self.made(np.eye(n, m, dtype=dtype or self.default()), requires_grad)
 
     def arange(
         self,
-        start: object = 0,
+        start: Any = None,
         end: Any = None,
-        step: object = 1,
+        step: Any = 1,
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
@@ -416,6 +413,8 @@ class Factories:
         """
         if end is None:
             start, end = 0, start
+        start = number("arange", "start", 0 if start is None else start)
+        end, step = number("arange", "end", end), number("arange", "step", step)
         start, end, step = (x.item() if hasattr(x, "item") else x for x in (start, end, step))
         if step == 0:
             raise RuntimeError("step must be nonzero")
@@ -458,9 +457,10 @@ class Factories:
         Raises:
           RuntimeError: a negative number of them, or ends that the dtype does not have.
         """
-        if steps < 0:
+        if integer(steps, "steps", "linspace") < 0:
             raise RuntimeError("number of steps must be non-negative")
-        value = _spaced(float(start), float(end), steps, np.dtype(dtype or self.default()))
+        start, end = number("linspace", "start", start), number("linspace", "end", end)
+        value = _spaced(float(start), float(end), int(steps), np.dtype(dtype or self.default()))
         return self.made(value, requires_grad)
 
     def logspace(
@@ -475,8 +475,9 @@ class Factories:
         **_: object,
     ) -> Tensor:
         """Powers of a base, whose exponents have even distances."""
-        value = np.power(float(base), np.linspace(float(start), float(end), steps))
-        return self.made(value.astype(dtype or self.default()), requires_grad)
+        value = np.linspace(float(start), float(end), integer(steps, "steps", "logspace"))
+        value = np.power(float(base), value).astype(dtype or self.default())
+        return self.made(value, requires_grad)
 
     # like another tensor
 
@@ -543,11 +544,12 @@ class Factories:
             low, high, size = 0, low, high
         elif high is None:
             low, high = 0, low
+        shape = self._sizes("randint", size)
+        low, high = integer(low, "low", "randint"), integer(high, "high", "randint")
         if low >= high:
             raise RuntimeError(
                 f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
             )
-        shape = self._sizes("randint", (size,))
 
         def draw(size: tuple[int, ...]) -> np.ndarray:
             return stream(generator).integers(math.prod(size), low, high).reshape(size)
@@ -564,6 +566,7 @@ class Factories:
         **_: object,
     ) -> Tensor:
         """The integers below ``n`` in random order."""
+        n = integer(n, "n", "randperm")
 
         def draw(size: tuple[int, ...]) -> np.ndarray:
             count = math.prod(size[:-1])

@@ -13,7 +13,34 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from functrans.core.boundary import boundary
+
+
+def wrong_type(x: Any, argument: str, name: str, kind: str) -> TypeError:
+    """The error for an argument of another type than the kind that is taken."""
+    lead = f"{name}(): " if name else ""
+    return TypeError(f"{lead}argument '{argument}' must be {kind}, not {type(x).__name__}")
+
+
+def integer(x: Any, argument: str, name: str = "", kind: str = "int") -> int:
+    """An argument that is an integer: of Python, of NumPy, or as a tensor.
+
+    Args:
+      x: what is given.
+      argument: its name.
+      name: of the function.
+      kind: what the argument is made of, for the message.
+
+    Raises:
+      TypeError: it is something else, as a float or a truth value.
+    """
+    if type(x) is int:
+        return x
+    if hasattr(x, "__index__") and not isinstance(x, (bool, np.bool_)):
+        return operator.index(x)
+    raise wrong_type(x, argument, name, kind)
 
 
 class Size(tuple[int, ...]):

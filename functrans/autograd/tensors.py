@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from functrans.autograd.dtypes import torch_dtype
+from functrans.autograd.dtypes import given_dtype, torch_dtype
 from functrans.autograd.modes import modes
 from functrans.autograd.sizes import SIZES, Size
 from functrans.core.avals import ShapedArray
@@ -366,10 +366,10 @@ def refuse_device(device: object) -> None:
     Raises:
       RuntimeError: it is not the CPU.
     """
-    if device is not None and str(device).partition(":")[0] not in ("cpu", "meta"):
-        raise RuntimeError(
-            f"device {str(device)!r} is not available: functrans computes on the CPU"
-        )
+    name = str(device)
+    if device is not None and name.partition(":")[0] not in ("cpu", "meta"):
+        hint = f"; the dtype is torch.{name}" if name in np.sctypeDict else ""
+        raise RuntimeError(f"device {name!r} is not available: functrans computes on the CPU{hint}")
 
 
 def called(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -393,13 +393,18 @@ def called(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     arguments = code.co_argcount + code.co_kwonlyargcount
     takes_more = bool(code.co_flags & inspect.CO_VARARGS)
     if code.co_flags & inspect.CO_VARKEYWORDS and code.co_varnames[arguments + takes_more] == "_":
-        return _checked(function, name, MEANINGLESS.union(code.co_varnames[:arguments]))
+        known = MEANINGLESS.union(code.co_varnames[:arguments])
+        return _checked(_renamed(function, name), name, known)
+    return _renamed(function, name)
+
+
+def _renamed(function: Any, name: str) -> Any:
     if function.__qualname__ == name:
         return function
     if isinstance(function, MethodType):
-        return MethodType(called(function.__func__, name), function.__self__)
+        return MethodType(_renamed(function.__func__, name), function.__self__)
     renamed = FunctionType(
-        code, function.__globals__, name, function.__defaults__, function.__closure__
+        function.__code__, function.__globals__, name, function.__defaults__, function.__closure__
     )
     _take_over(renamed, function, name)
     renamed.__kwdefaults__ = function.__kwdefaults__
@@ -416,6 +421,8 @@ def _checked(function: Callable[..., Any], name: str, known: Set[str]) -> Callab
                     raise TypeError(f"{name}() got an unexpected keyword argument {keyword!r}")
                 if keyword == "device":
                     refuse_device(kwargs[keyword])
+                elif keyword == "dtype" and kwargs[keyword] is not None:
+                    given_dtype(kwargs[keyword], name)
             return function(*args, **kwargs)
         except Exception as error:
             shorten(error)

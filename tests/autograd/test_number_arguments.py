@@ -1,7 +1,8 @@
-"""Numbers that scale operands: by position, as in torch's deprecated forms, and as tensors."""
+"""Arguments that are no tensors: numbers that scale operands, integers, extents, dtypes."""
 
 from typing import Any
 
+import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -10,6 +11,7 @@ from functrans.autograd.methods.rows import DEPRECATED
 
 M = torch.arange(9.0).reshape(3, 3)
 V = torch.arange(3.0)
+X = torch.arange(6.0)
 B = torch.arange(18.0).reshape(2, 3, 3)
 OPERANDS: dict[str, tuple[Any, ...]] = {
     "add": (M, V),
@@ -109,3 +111,96 @@ def test_arguments_go_by_the_names_of_torch(
         expected = getattr(torch, name)(*values)
     if hasattr(torch, name) and name != "split":  # which has another word there
         assert _leaves(getattr(torch, name)(*operands, **keywords)) == _leaves(expected)
+
+
+# integers and dtypes -----------------------------------------------------------------------------
+
+OF_EXTENTS = {
+    "zeros": torch.zeros, "ones": torch.ones, "empty": torch.empty, "rand": torch.rand,
+    "reshape": X.reshape, "view": X.view, "expand": X.expand, "repeat": X.repeat,
+    "tile": X.tile, "new_zeros": X.new_zeros, "new_ones": X.new_ones, "resize_": X.resize_,
+    "flip": X.flip, "permute": X.permute,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_EXTENTS)
+@pytest.mark.parametrize("wrong", [2.0, True, "a", None, np.float64(2), len])
+def test_extents_are_integers(name: str, wrong: Any) -> None:
+    text = rf"^{name}\(\): argument '\w+' must be tuple of ints, not {type(wrong).__name__}$"
+    for sizes in ((wrong,), ((wrong,),), ((wrong, 3),), (wrong, 3)):
+        with pytest.raises(TypeError, match=text):
+            OF_EXTENTS[name](*sizes)
+
+
+def test_what_counts_as_an_integer() -> None:
+    for n in (2, np.int64(2), torch.tensor(2), np.array(2)):
+        assert torch.zeros(n, n).shape == torch.zeros((n, n)).shape == (2, 2)
+        assert X.reshape(n, 3).shape == (2, 3)
+        assert X.unsqueeze(n - 1).shape == (6, 1)
+        assert len(torch.linspace(0, 1, n)) == len(torch.randperm(n)) == len(torch.eye(n)) == 2
+    assert torch.zeros(2, True).shape == (2, 1)  # the first one alone is looked at, as in PyTorch
+
+
+NO_NUMBERS: dict[str, str] = {
+    "X.sum('a')": "argument 'dim' must be int, not str",
+    "X.sum(0.0)": "argument 'dim' must be int, not float",
+    "X.max(True)": "argument 'dim' must be int, not bool",
+    "X.softmax(None)": "argument 'dim' must be int, not NoneType",
+    "X.squeeze(0.0)": "argument 'dim' must be int, not float",
+    "X.chunk(2.0)": "chunk(): argument 'chunks' must be int, not float",
+    "X.split(2.0)": "split(): argument 'split_size' must be int, not float",
+    "X.split([2, 4.0])": "split_with_sizes(): argument 'split_sizes' must be tuple of ints",
+    "X.select(0, 1.0)": "select(): argument 'index' must be int, not float",
+    "X.narrow(0, 0, 2.0)": "narrow(): argument 'length' must be int, not float",
+    "X.topk(2.0)": "topk(): argument 'k' must be int, not float",
+    "X.roll(1.0)": "roll(): argument 'shifts' must be tuple of ints, not float",
+    "X.unflatten(0, (2.0, 3))": "unflatten(): argument 'sizes' must be tuple of ints, not float",
+    "torch.full((2.0,), 1)": "full(): argument 'size' must be tuple of ints, not float",
+    "torch.full(2, 1)": "full(): argument 'size' must be tuple of ints, not int",
+    "torch.eye(2.0)": "eye(): argument 'n' must be int, not float",
+    "torch.randperm(2.0)": "randperm(): argument 'n' must be int, not float",
+    "torch.randint()": "randint(): argument 'size' must be tuple of ints, not NoneType",
+    "torch.randint(10)": "randint(): argument 'size' must be tuple of ints, not NoneType",
+    "torch.randint(0, 10)": "randint(): argument 'size' must be tuple of ints, not int",
+    "torch.randint(0.0, 10, (2,))": "randint(): argument 'low' must be int, not float",
+    "torch.linspace(0, 1)": "linspace() missing 1 required positional argument: 'steps'",
+    "torch.linspace(0, 1, 2.0)": "linspace(): argument 'steps' must be int, not float",
+    "torch.linspace('a', 1, 2)": "linspace(): argument 'start' must be Number, not str",
+    "torch.logspace(0, 1)": "logspace() missing 1 required positional argument: 'steps'",
+    "torch.arange()": "arange(): argument 'end' must be Number, not NoneType",
+    "torch.arange('a')": "arange(): argument 'end' must be Number, not str",
+    "torch.tensor()": "tensor() missing 1 required positional argument: 'data'",
+    "torch.nn.functional.one_hot(torch.tensor([1]), 2.0)": "argument 'num_classes' must be int",
+    "torch.nn.functional.pad(X, (1.0, 1))": "pad(): argument 'pad' must be tuple of ints",
+    "torch.zeros(2, dtype='float32')": "zeros(): argument 'dtype' must be torch.dtype, not str",
+    "torch.tensor([1], dtype='float32')": "tensor(): argument 'dtype' must be torch.dtype, not",
+    "torch.arange(3, dtype='float32')": "arange(): argument 'dtype' must be torch.dtype, not str",
+    "torch.zeros_like(X, dtype='float32')": "zeros_like(): argument 'dtype' must be torch.dtype",
+    "torch.hann_window(3, dtype='float32')": "argument 'dtype' must be torch.dtype, not str",
+    "torch.frombuffer(b'1234', dtype='int32')": "argument 'dtype' must be torch.dtype, not str",
+    "torch.finfo('float32')": "argument 'dtype' must be torch.dtype, not str",
+    "torch.set_default_dtype('float32')": "argument 'dtype' must be torch.dtype, not str",
+    "X.sum(dtype='float64')": "argument 'dtype' must be torch.dtype, not str",
+    "X.softmax(0, dtype='float64')": "argument 'dtype' must be torch.dtype, not str",
+    "X.new_zeros(2, dtype='float32')": "argument 'dtype' must be torch.dtype, not str",
+    "X.to(dtype='float64')": "argument 'dtype' must be torch.dtype, not str",
+    "X.to([1])": "to() received an invalid combination of arguments - got [1]",
+    "torch.nn.Linear(2, 3).to([1])": "to(): argument 'dtype' must be torch.dtype, not list",
+}
+
+
+@pytest.mark.parametrize("call", NO_NUMBERS)
+def test_arguments_of_other_types_are_named(call: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        eval(call)
+    text = str(caught.value)
+    assert NO_NUMBERS[call] in text
+    assert "()" not in NO_NUMBERS[call] or text.startswith(NO_NUMBERS[call])
+
+
+@pytest.mark.parametrize("what", [X, torch.nn.Linear(1, 1)])
+def test_the_name_of_a_dtype_is_no_device(what: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"device 'float64' .*; the dtype is torch\.float64$"):
+        what.to("float64")
+    with pytest.raises(RuntimeError, match=r"computes on the CPU$"):
+        what.to("cuda:0")

@@ -207,7 +207,7 @@ def _new(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Any]:
         if not sizes and size is None:
             raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
         refuse_device(device)
-        shape = extents(sizes or (size,))
+        shape = extents(sizes or (size,), name)
         result = FLOAT64.made(make(shape, dtype or self.dtype), requires_grad)
         return made_like(with_default(result, [self]), self)
 
@@ -226,7 +226,7 @@ def new_full(
 ) -> Tensor:
     """A tensor of one number in the same dtype."""
     refuse_device(device)
-    shape = extents((size,))
+    shape = extents((size,), "new_full")
     value = np.full(shape, exact(plain(fill_value), np.dtype(dtype or self.dtype)))
     return made_like(with_default(FLOAT64.made(value, requires_grad), [self]), self)
 
@@ -268,7 +268,7 @@ def new_tensor(
 
 def sum_to_size(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
     """Summed over the axes that broadcasting from a size made."""
-    shape = extents(args or (size,))
+    shape = extents(args or (size,), "sum_to_size")
     lead = len(self.shape) - len(shape)
     axes = tuple(
         i for i, n in enumerate(self.shape) if i < lead or (shape[i - lead] == 1 and n != 1)

@@ -247,7 +247,7 @@ def repeat(self: Tensor, *args: Any, repeats: Any = ()) -> Tensor:
     Raises:
       RuntimeError: there are fewer numbers than axes.
     """
-    counts = extents(args or (repeats,))
+    counts = extents(args or (repeats,), "repeat", "repeats")
     if len(counts) < len(self.shape):
         raise RuntimeError(
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
@@ -258,7 +258,7 @@ def repeat(self: Tensor, *args: Any, repeats: Any = ()) -> Tensor:
 
 def tile(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
     """As ``repeat``; numbers that are missing in front are 1."""
-    counts = extents(args or (dims,))
+    counts = extents(args or (dims,), "tile", "dims")
     return repeat(self, (1,) * (len(self.shape) - len(counts)) + counts)
 
 
@@ -278,7 +278,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     Raises:
       RuntimeError: the numbers of shifts and axes differ.
     """
-    steps = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
+    steps = extents((shifts,), "roll", "shifts")
     if dims is None or (isinstance(dims, (tuple, list)) and not dims):
         return composite("Roll", lambda x: fnp.roll(x, sum(steps)), self)
     given = dims if isinstance(dims, (tuple, list)) else (dims,)
@@ -295,7 +295,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 def flip(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
     """Axes the other way round."""
-    axes = tuple(axis_of(d, len(self.shape)) for d in extents(args or (dims,)))
+    axes = tuple(axis_of(d, len(self.shape)) for d in extents(args or (dims,), "flip", "dims"))
     if len(set(axes)) != len(axes):
         raise RuntimeError(f"dim {axes[0]} appears multiple times in the list of dims")
     if not axes or not self.shape:
@@ -416,12 +416,13 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
     Raises:
       RuntimeError: the numbers do not fit.
     """
+    pad = extents(pad, "pad", "pad")
     if len(pad) % 2 or len(pad) > 2 * len(input.shape):
         raise RuntimeError(
             "Padding length must be divisible by 2 and at most twice the number of dimensions of "
             f"the input, but got {len(pad)} for {len(input.shape)}D"
         )
-    pairs = [(int(pad[i]), int(pad[i + 1]), 0) for i in range(0, len(pad), 2)][::-1]
+    pairs = [(before, after, 0) for before, after in zip(pad[::2], pad[1::2], strict=True)][::-1]
     config = [(0, 0, 0)] * (len(input.shape) - len(pairs)) + pairs
     filler = input.dtype.type(0 if value is None else value)
     return composite("ConstantPadNd", lambda x: movement.pad(x, filler, config), input)

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, several
+from functrans.autograd.dtypes import given_dtype
 from functrans.autograd.methods import products
 from functrans.autograd.methods.blending import where
 from functrans.autograd.methods.reductions import axes_of, norm, reduced
@@ -557,7 +558,7 @@ def matrix_norm(
       RuntimeError: another order.
     """
     if dtype is not None:
-        A = to_dtype(A, np.dtype(dtype))
+        A = to_dtype(A, given_dtype(dtype))
     if ord == "fro":
         return norm(A, 2, dim, keepdim)
     if ord not in (1, -1, 2, -2, "nuc", math.inf, -math.inf):

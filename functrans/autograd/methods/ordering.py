@@ -33,6 +33,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.methods.shaping import axis_of, refuse_number
 from functrans.autograd.promotion import result_dtype, torch_kind
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.values import Array
@@ -235,7 +236,7 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
       RuntimeError: there are fewer.
     """
     _refuse_complex("topk", input)
-    axis = axis_of(dim, len(input.shape))
+    axis, k = axis_of(dim, len(input.shape)), integer(k, "k", "topk")
     if not 0 <= k <= (input.shape[axis] if input.shape else 1):
         raise RuntimeError("selected index k out of range")
 

@@ -23,7 +23,8 @@ from functrans.autograd.methods.rows import (
     methods_of,
     rows_of,
 )
-from functrans.autograd.methods.shaping import Shape, axis_of, reformed, refuse_number
+from functrans.autograd.methods.shaping import Shape, axis_of, extents, reformed, refuse_number
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view, views
 from functrans.core.dispatch import shape_of
@@ -49,7 +50,7 @@ def narrow(self: Tensor, dim: int, start: Any, length: int) -> Tensor:
     refuse_number(len(self.shape), "narrow() cannot be applied to a 0-dim tensor.")
     axis = axis_of(dim, len(self.shape))
     n = self.shape[axis]
-    start = int(start)
+    start, length = integer(start, "start", "narrow"), integer(length, "length", "narrow")
     if length < 0:
         raise RuntimeError("narrow(): length must be non-negative.")
     if not -n <= start <= n:
@@ -72,7 +73,7 @@ def select(self: Tensor, dim: int, index: int) -> Tensor:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
     axis = axis_of(dim, len(self.shape))
     n = self.shape[axis]
-    index = int(index)
+    index = integer(index, "index", "select")
     if not -n <= index < n:
         raise IndexError(
             f"select(): index {index} out of range for tensor of size {list(self.shape)} at "
@@ -107,14 +108,14 @@ def split(self: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tens
     n = self.shape[axis]
     given = split_size_or_sections
     if isinstance(given, (tuple, list)):
-        sizes = [int(size) for size in given]
+        sizes = extents(given, "split_with_sizes", "split_sizes")
         if sum(sizes) != n or any(size < 0 for size in sizes):
             raise RuntimeError(
                 "split_with_sizes expects split_sizes to sum exactly to "
-                f"{n} (input tensor's size at dimension {dim}), but got split_sizes={sizes}"
+                f"{n} (input tensor's size at dimension {dim}), but got split_sizes={list(sizes)}"
             )
         return _cut("SplitWithSizes", self, axis, sizes)
-    size = int(given)
+    size = integer(given, "split_size", "split")
     if size < 0 or (not size and n):
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     count = max(1, -(-n // size)) if size else 1
@@ -138,6 +139,7 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
       RuntimeError: none is asked for.
     """
     refuse_number(len(self.shape), "chunk expects at least a 1-dimensional tensor")
+    chunks = integer(chunks, "chunks", "chunk")
     if chunks < 1:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     n = self.shape[axis_of(dim, len(self.shape))]

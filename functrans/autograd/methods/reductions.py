@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 
 from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named, several
+from functrans.autograd.dtypes import given_dtype
 from functrans.autograd.methods.arithmetic import joined, refuse_truth
 from functrans.autograd.methods.rows import (
     Row,
@@ -94,7 +95,7 @@ def reduced(
 def _widened(self: Tensor, dtype: DTypeLike | None) -> Tensor:
     """An operand in the dtype of its sum: integers are added up in int64."""
     if dtype is not None:
-        return to_dtype(self, np.dtype(dtype))
+        return to_dtype(self, given_dtype(dtype))
     if self._value.dtype.kind in "iub":
         return to_dtype(self, _INT64)
     return self
@@ -141,7 +142,7 @@ def mean(self: Tensor, dim: object = None, keepdim: bool = False, *, dtype: Any 
       RuntimeError: the tensor is of integers.
     """
     if dtype is not None:
-        self = to_dtype(self, np.dtype(dtype))
+        self = to_dtype(self, given_dtype(dtype))
     _check_floating("mean", self)
     scale = float(count_of(self.shape, axes_of(self, dim)))
     return reduced(
@@ -295,7 +296,7 @@ def norm(
       RuntimeError: the tensor is of integers, or ``p`` is ``"nuc"``.
     """
     if dtype is not None:
-        self = to_dtype(self, np.dtype(dtype))
+        self = to_dtype(self, given_dtype(dtype))
     if self.dtype.kind in "iub":
         raise RuntimeError(
             "linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
@@ -372,7 +373,7 @@ def _softmax(
 
     def operation(self: Tensor, dim: int, dtype: Any = None) -> Tensor:
         if dtype is not None:
-            self = to_dtype(self, np.dtype(dtype))
+            self = to_dtype(self, given_dtype(dtype))
         if self.dtype.kind in "iubc":
             raise NotImplementedError(
                 f"\"{name}_lastdim_kernel_impl\" not implemented for '{torch_kind(self.dtype)}'"

@@ -9,7 +9,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -21,6 +21,7 @@ from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import leaf_like
 from functrans.autograd.residuals import root_of, twins_of
+from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import on_either, view
 from functrans.autograd.writes import (
@@ -38,11 +39,19 @@ Shape = tuple[int, ...]
 # arguments ---------------------------------------------------------------------------------------
 
 
-def extents(sizes: Sequence[Any]) -> Shape:
-    """Sizes given one by one or as one sequence."""
+def extents(sizes: Any, name: str, argument: str = "size") -> Shape:
+    """Sizes given one by one or as one sequence.
+
+    Raises:
+      TypeError: one of them is no integer.
+    """
+    if not isinstance(sizes, (tuple, list)):
+        raise wrong_type(sizes, argument, name, "tuple of ints")
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = sizes[0]
-    return tuple(int(size) for size in sizes)
+    if len(sizes) > 1:  # a truth value in front is refused, and others are not, as in PyTorch
+        sizes = [sizes[0], *[int(n) if type(n) is bool else n for n in sizes[1:]]]
+    return tuple([integer(n, argument, name, "tuple of ints") for n in sizes])
 
 
 def axis_of(dim: int, ndim: int) -> int:
@@ -50,7 +59,9 @@ def axis_of(dim: int, ndim: int) -> int:
 
     Raises:
       IndexError: there is no such dimension.
+      TypeError: it is no integer.
     """
+    dim = integer(dim, "dim")
     low, high = (-ndim, ndim - 1) if ndim else (-1, 0)
     if not low <= dim <= high:
         raise IndexError(
@@ -113,7 +124,7 @@ def _is_viewable(self: Tensor, shape: Shape) -> bool:
 
 def reshape(self: Tensor, *args: Any, shape: Any = ()) -> Tensor:
     """The same elements in C order with other extents: a view where the layout allows it."""
-    full = resolved(extents(args or (shape,)), math.prod(self.shape))
+    full = resolved(extents(args or (shape,), "reshape", "shape"), math.prod(self.shape))
     return reshaped(self, full, "View" if _is_viewable(self, full) else "UnsafeView")
 
 
@@ -125,7 +136,7 @@ def view_as_shape(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
     """
     if len(args) == 1 and isinstance(args[0], DTYPE_LIKE):
         return _reinterpreted(self, np.dtype(args[0]))
-    full = resolved(extents(args or (size,)), math.prod(self.shape))
+    full = resolved(extents(args or (size,), "view"), math.prod(self.shape))
     if not _is_viewable(self, full):
         raise RuntimeError(
             "view size is not compatible with input tensor's size and stride (at least one "
@@ -194,14 +205,14 @@ def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
     refuse_number(
         len(self.shape), "unflatten: Dimension specified as 0 but tensor has no dimensions"
     )
-    n = self.shape[axis]
+    n, sizes = self.shape[axis], extents((sizes,), "unflatten", "sizes")
     known = math.prod(size for size in sizes if size != -1)
     if (-1 not in sizes and known != n) or (-1 in sizes and (not known or n % known)):
         raise RuntimeError(
             f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
             f"({n}) in the input tensor"
         )
-    return reshape(self, (*self.shape[:axis], *resolved(tuple(sizes), n), *self.shape[axis + 1 :]))
+    return reshape(self, (*self.shape[:axis], *resolved(sizes, n), *self.shape[axis + 1 :]))
 
 
 def squeeze(self: Tensor, dim: object = None) -> Tensor:
@@ -231,7 +242,7 @@ def expand(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
     Raises:
       RuntimeError: the sizes do not fit.
     """
-    shape = extents(args or (size,))
+    shape = extents(args or (size,), "expand")
     if len(shape) < len(self.shape):
         raise RuntimeError(
             f"expand({torch_text(self)}, size={list(shape)}): the number of sizes provided "
@@ -275,7 +286,7 @@ def permute(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
       RuntimeError: they are no permutation.
     """
     ndim = len(self.shape)
-    given = extents(args or (dims,))
+    given = extents(args or (dims,), "permute", "dims")
     if len(given) != ndim:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the "

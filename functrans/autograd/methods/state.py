@@ -19,7 +19,7 @@ import numpy as np
 from functrans.arrays.sparse import answer_to_scipy
 from functrans.autograd import api
 from functrans.autograd.composites import named
-from functrans.autograd.dtypes import DTYPE_LIKE
+from functrans.autograd.dtypes import DTYPE_LIKE, given_dtype
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.methods.rows import by_name, concrete, layout_of
@@ -536,18 +536,18 @@ def to(
     for arg in (device, *args):
         if isinstance(arg, str) or type(arg).__name__ == "device":
             refuse_device(arg)
-        if isinstance(arg, Tensor):
+        elif isinstance(arg, Tensor):
             dtype = arg.dtype
         elif isinstance(arg, DTYPE_LIKE):
             dtype = arg
-        elif hasattr(arg, "__instancecheck__"):
+        elif arg is not None and not isinstance(arg, bool):
             raise TypeError(
                 f"to() received an invalid combination of arguments - got {arg!r}; use "
                 "x.type(...), or x.to(dtype)"
             )
-    if dtype is None or np.dtype(dtype) == self.dtype:
+    if dtype is None or (kind := given_dtype(dtype, "to")) == self.dtype:
         return clone(self) if copy else self
-    return named(to_dtype(self, np.dtype(dtype)), "ToCopy")
+    return named(to_dtype(self, kind), "ToCopy")
 
 
 def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:

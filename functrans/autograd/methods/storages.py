@@ -178,7 +178,7 @@ def set_(
         raise RuntimeError(f"set_: the source has dtype {of.dtype}, the tensor {self.dtype}")
     if not isinstance(source, Tensor) or size is not None:
         flat = _whole(of).view(own.dtype)
-        shape = (flat.size - storage_offset,) if size is None else extents((size,))
+        shape = (flat.size - storage_offset,) if size is None else extents((size,), "set_")
         width, steps = own.itemsize, _in_c_order(shape) if stride is None else tuple(stride)
         own = memory_part(
             flat, shape, own.dtype, storage_offset * width, tuple(n * width for n in steps)
@@ -199,7 +199,10 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: object =
     Raises:
       RuntimeError: the tensor has derivatives or views.
     """
-    shape, reason = extents(sizes or (size,)), "cannot resize variables that require grad"
+    shape, reason = (
+        extents(sizes or (size,), "resize_"),
+        "cannot resize variables that require grad",
+    )
     is_same = shape == self._value.shape
     if not is_same or self._inference or node_of(self) is not None:
         _check(self, "resize_", reason)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.dtypes import dtype as dtype
-from functrans.autograd.dtypes import limits_of, torch_dtype
+from functrans.autograd.dtypes import given_dtype, limits_of, torch_dtype
 from functrans.autograd.methods.conversion import bfloat16_dtype
 from functrans.autograd.promotion import result_dtype, torch_defaults
 from functrans.core.boundary import boundary
@@ -73,7 +73,7 @@ def set_default_dtype(d: Any) -> None:
       torch.float64
       >>> set_default_dtype(np.float32)
     """
-    chosen = np.dtype(d)
+    chosen = given_dtype(d)
     if chosen.kind not in "fV":
         raise TypeError(
             f"only floating-point types are supported as the default type, got {chosen}"
@@ -120,7 +120,7 @@ class finfo(_Limits):  # noqa: N801  # torch's name
 
     @boundary
     def __init__(self, type: Any = None) -> None:
-        own = np.dtype(torch_defaults.dtype if type is None else type)
+        own = given_dtype(torch_defaults.dtype if type is None else type)
         if own.kind not in "fcV":
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo for "
@@ -150,7 +150,7 @@ class iinfo(_Limits):  # noqa: N801  # torch's name
 
     @boundary
     def __init__(self, type: Any) -> None:
-        own = np.dtype(type)
+        own = given_dtype(type)
         if own.kind not in "iu":
             raise TypeError(
                 "torch.iinfo() requires an integer input type. Use torch.finfo for "
@@ -166,7 +166,9 @@ def promote_types(type1: object, type2: object) -> dtype:
       >>> promote_types(np.int64, np.float32)
       torch.float32
     """
-    return torch_dtype(np.dtype(result_dtype(np.zeros(1, type1), np.zeros(1, type2))))
+    return torch_dtype(
+        np.dtype(result_dtype(*(np.zeros(1, given_dtype(x)) for x in (type1, type2))))
+    )
 
 
 def result_type(tensor1: Any, tensor2: object) -> dtype:
@@ -182,7 +184,7 @@ def can_cast(from_: Any, to: Any) -> bool:
       False
     """
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
-    return order[np.dtype(from_).kind] <= order[np.dtype(to).kind]
+    return order[given_dtype(from_).kind] <= order[given_dtype(to).kind]
 
 
 def is_floating_point(input: object) -> bool:

@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike
 from functrans import numpy as fnp
 from functrans.autograd.anomaly import is_anomaly_enabled
 from functrans.autograd.composites import composite, several
+from functrans.autograd.dtypes import given_dtype
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.conversion import CPU
 from functrans.autograd.methods.joining import refuse_bools
@@ -65,7 +66,7 @@ def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -
         count = n if periodic else n - 1
         places = np.arange(n) / count if n > 1 else np.full(n, 0.5)
         values = np.ones(n) if n == 1 else make(places, **shape)
-        result: Any = torch_tensor(np.asarray(values, dtype or torch_defaults.dtype))
+        result: Any = torch_tensor(np.asarray(values, given_dtype(dtype or torch_defaults.dtype)))
         return result.requires_grad_(requires_grad)
 
     return documented(window, name, text)
@@ -335,7 +336,7 @@ def frombuffer(
     buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
     """The memory of a buffer as a tensor, of one axis."""
-    result: Any = torch_tensor(np.frombuffer(buffer, np.dtype(dtype), count, offset))
+    result: Any = torch_tensor(np.frombuffer(buffer, given_dtype(dtype), count, offset))
     return result.requires_grad_(requires_grad)
 
 

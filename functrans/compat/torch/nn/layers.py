@@ -19,10 +19,11 @@ from functrans.autograd.dtypes import limits_of
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.arithmetic import promoted
 from functrans.autograd.methods.reductions import vector_norm_of
-from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.methods.shaping import axis_of, extents
 from functrans.autograd.modes import no_grad
 from functrans.autograd.programs import Operation
 from functrans.autograd.recording import enter_session
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.functional_names import TORCH
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
@@ -214,6 +215,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
       RuntimeError: there is no such class.
     """
     enter_session(tensor)
+    num_classes = integer(num_classes, "num_classes", "one_hot")
     value: Any = tensor._value
     if isinstance(value, Tracer):
         if num_classes == -1:
@@ -622,7 +624,8 @@ def pad(
             "Padding length should be less than or equal to two times the input dimension but got "
             f"padding length {len(pad)} and input of dimension {len(input.shape)}"
         )
-    pairs = tuple(zip(map(int, pad[::2]), map(int, pad[1::2]), strict=True))[::-1]
+    pad = extents(pad, "pad", "pad")
+    pairs = tuple(zip(pad[::2], pad[1::2], strict=True))[::-1]
     if mode == "constant":
         return _PAD(input, pads=pairs, value=float(value or 0.0))
     if mode not in _MODES:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from functrans.autograd.dtypes import DTYPE_LIKE
+from functrans.autograd.dtypes import given_dtype
 from functrans.autograd.hooks import Hooks
 from functrans.autograd.methods.conversion import bfloat16_dtype, device
 from functrans.autograd.modes import modes, no_grad
@@ -702,11 +702,11 @@ class Module(HookRegistration):
                 refuse_device(arg)
             elif isinstance(arg, Tensor):
                 dtype = arg.dtype
-            elif isinstance(arg, DTYPE_LIKE):
-                dtype = arg
+            elif arg is not None and not isinstance(arg, bool):
+                dtype = given_dtype(arg, "to")
         if dtype is None:
             return self
-        dtype = np.dtype(dtype)
+        dtype = given_dtype(dtype, "to")
         if dtype.kind not in "fcV":
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
