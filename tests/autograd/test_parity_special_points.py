@@ -418,6 +418,8 @@ DIFFERENCES: tuple[tuple[str, str, Where, str], ...] = (
     ("T.special.i1e(X)", "gs", np.isnan, _NAN_RULE),
     ("T.special.i1e(X)", "s", lambda x: np.abs(x) < 1e-9, "torch's slope is constant near 0"),
     ("X.i0()", "s", np.isnan, _NAN_RULE),
+    ("X.i0()", "vgs", np.isinf, "torch's value is NaN where the limit is infinite"),
+    ("T.special.i1(X)", "vgs", np.isinf, "torch's value is NaN where the limit is infinite"),
     ("X.sinc()", "s", lambda x: np.abs(x) < 1e-9, "torch's slope cancels to 0 near 0"),
     ("X%0.3", "v", lambda x: np.abs(x) > 1e37, _OVERFLOW),
     ("T.hypot(X,X)", "s", lambda x: np.abs(x) < 1e-9, "a difference of large numbers"),
