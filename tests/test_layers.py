@@ -47,8 +47,8 @@ entries table
 types
 slots
 builder
-chunks complexes halves integers math.common math.geometry math.lanes
-casts math.double_double math.exponential math.inverse_trigonometry math.logarithm
+complexes halves integers math.common math.geometry math.lanes spare
+casts chunks math.double_double math.exponential math.inverse_trigonometry math.logarithm
 math.trigonometry
 math.gamma math.hyperbolic math.power
 floats math.special

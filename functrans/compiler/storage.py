@@ -18,6 +18,7 @@ import numpy as np
 from functrans.emitter.builder import Builder
 from functrans.emitter.numbers import Number
 from functrans.emitter.routine import strides_of
+from functrans.emitter.spare import LARGE_BYTES, give_block, take_block
 from functrans.emitter.types import I64, POINTER, Type, Value
 from functrans.records import dataclass, field
 
@@ -185,8 +186,12 @@ class Frame:
 
     def release(self) -> None:
         """Give the memory back: before the function returns, after everything is allocated."""
-        if self.arena.size_bytes > ON_STACK_BYTES and not self._only_stack:
+        if self.arena.size_bytes <= ON_STACK_BYTES or self._only_stack:
+            return
+        if self.arena.size_bytes < LARGE_BYTES:
             self._b.call("free", [self._block], None)
+        else:
+            give_block(self._b, self._block)
 
     def acquire(self, leave: Callable[[], None]) -> None:
         """Take the memory at the start of the function, once its size is known.
@@ -202,7 +207,9 @@ class Frame:
                 b.statement(f"%memory = alloca [{rounded} x i8], align 64")
                 return
             # ``aligned_alloc`` is not everywhere, nor freed by ``free`` everywhere
-            block = b.call("malloc", [b.index(size + ALIGNMENT - 1)], POINTER)
+            whole = b.index(size + ALIGNMENT - 1)
+            is_large = size >= LARGE_BYTES
+            block = take_block(b, whole) if is_large else b.call("malloc", [whole], POINTER)
             b.statement(f"{self._block.text} = getelementptr i8, ptr {block.text}, i64 0")
             lost, found = b.label("lost"), b.label("found")
             b.branch_if(b.icmp("eq", self._block, Value("null", POINTER)), lost, found)

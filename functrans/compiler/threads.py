@@ -19,6 +19,7 @@ import threading
 
 from functrans.core.boundary import boundary
 from functrans.emitter.chunks import NUM_THREADS, RUN_CHUNKS, runtime_text
+from functrans.emitter.spare import GIVE_BLOCK, TAKE_BLOCK
 from functrans.machine import engine
 from functrans.machine.cache import cache_key, object_cache
 from functrans.machine.system import system
@@ -111,8 +112,8 @@ def _count_address() -> int:
 
 @functools.cache
 def _runtime() -> engine.Loaded:
-    """The code that runs loops on threads; a thread may be in it after its program is unloaded."""
-    cache, text = object_cache(), runtime_text(is_windows=system() == "windows")
+    """The code that all programs share; a thread may be in it after its program is unloaded."""
+    cache, text = object_cache(), runtime_text(system())
     key = cache_key("threads", engine.target(), text)
     code = cache.get(key)
     if code is None:
@@ -121,8 +122,13 @@ def _runtime() -> engine.Loaded:
     return engine.load_object(code)
 
 
+def _runtime_address(symbol: str) -> int:
+    return _runtime().address(symbol)
+
+
 engine.provide(NUM_THREADS, _count_address)
-engine.provide(RUN_CHUNKS, lambda: _runtime().address(RUN_CHUNKS))
+for _symbol in (RUN_CHUNKS, TAKE_BLOCK, GIVE_BLOCK):
+    engine.provide(_symbol, functools.partial(_runtime_address, _symbol))
 
 
 def limit_num_threads(count: int) -> None:

@@ -26,6 +26,7 @@ Layer: ``emitter``.
 from __future__ import annotations
 
 from functrans.emitter.builder import Builder, Module
+from functrans.emitter.spare import write_spare
 from functrans.emitter.types import I1, I32, I64, POINTER, Value
 
 MAX_THREADS = 256
@@ -55,18 +56,21 @@ def run_chunks(b: Builder, name: str, context: Value, count: int, first: int = 0
     b.call(RUN_CHUNKS, arguments, None)
 
 
-def runtime_text(is_windows: bool = False) -> str:
+def runtime_text(kind: str = "posix") -> str:
     """The module that defines ``void @functrans.run_chunks(function, context, count, first)``.
 
+    It has what else all programs of a process share: the block of memory that is kept.
+
     Args:
-      is_windows: whether threads are those of Windows; they are POSIX's otherwise.
+      kind: that of the system: threads are those of Windows there, and POSIX's otherwise.
     """
     module = Module()
+    write_spare(module, has_huge_pages=kind == "posix")
     module.globals[NUM_THREADS] = f"@{NUM_THREADS} = external global i32"
     module.globals[_WAITING] = f"{_WAITING} = internal global [{PLACES} x i64] zeroinitializer"
     for own in ("take_chunks", "worker", "wait_for_region", "give_region"):
         module.helpers[f"@functrans.{own}"] = True
-    threads = _WindowsThreads if is_windows else _PosixThreads
+    threads = _WindowsThreads if kind == "windows" else _PosixThreads
     b = Builder(module, "functrans.take_chunks", [POINTER], None, "internal")
     _write_take(b, threads(b))
     b = Builder(module, "functrans.wait_for_region", [], I64, "internal")

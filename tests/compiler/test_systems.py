@@ -25,6 +25,7 @@ from functrans.compiler.compiled import plan_of
 from functrans.compiler.programs import ProgramText, write_program
 from functrans.compiler.support import NativePart
 from functrans.emitter.chunks import NUM_THREADS, RUN_CHUNKS, runtime_text
+from functrans.emitter.spare import GIVE_BLOCK, TAKE_BLOCK
 from functrans.errors import CompilationError
 from functrans.machine import cache, engine, system
 from functrans.machine.engine import Target, compile_object, load_object, object_symbols
@@ -55,7 +56,7 @@ SHOWN: dict[str | None, set[str]] = {
     "ucrtbase.dll": C99,
     "kernel32.dll": {"CreateThread", "CloseHandle", "SwitchToThread", "Sleep"},
     "ntdll.dll": {"__chkstk", "memcpy"},
-    None: C99 | PTHREADS | PYTHON | {"bzero", "__bzero"},
+    None: C99 | PTHREADS | PYTHON | {"bzero", "__bzero", "madvise"},
 }
 """What libraries have of what programs may need."""
 
@@ -169,12 +170,12 @@ def test_functions_of_c23_have_stand_ins_where_the_library_is_older(simulate: An
 
 @pytest.mark.parametrize("kind", ["windows", "macos", "posix"])
 def test_the_system_has_every_function_that_programs_call(kind: str, simulate: Any) -> None:
-    texts = [program_of(name).text for name in PROGRAMS] + [runtime_text(kind == "windows")]
+    texts = [program_of(name).text for name in PROGRAMS] + [runtime_text(kind)]
     names: set[str] = set()
     for triple, cpu in TARGETS[kind]:
         for text in texts:
             defined, undefined = object_symbols(code_for(text, triple, cpu))
-            assert defined in (["program"], [RUN_CHUNKS])
+            assert defined in (["program"], [TAKE_BLOCK, GIVE_BLOCK, RUN_CHUNKS])
             names.update(undefined)
     simulate(kind)
     ours = {name for name in names if name.startswith(("functrans.", "ft_"))}
@@ -379,10 +380,11 @@ class Foreign:
         number = ctypes.addressof(threads._count)
         threads.get_num_threads()
         self.runtime = load_object(
-            code_for(runtime_text(kind == "windows"), self.triple),
+            code_for(runtime_text(kind), self.triple),
             {**self.symbols, NUM_THREADS: number},
         )
-        self.symbols[RUN_CHUNKS] = self.runtime.address(RUN_CHUNKS)
+        for symbol in (RUN_CHUNKS, TAKE_BLOCK, GIVE_BLOCK):
+            self.symbols[symbol] = self.runtime.address(symbol)
 
     def run(self, name: str, x: np.ndarray, result: np.ndarray) -> int:
         program = program_of(name)

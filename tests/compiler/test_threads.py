@@ -140,14 +140,14 @@ def _run_in_two_steps(count: int, times: int) -> None:
     types = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
     run = ctypes.CFUNCTYPE(None, *types)(threads._runtime().address(RUN_CHUNKS))
     before = ft.get_num_threads()
-    ft.set_num_threads(count)
+    threads.limit_num_threads(count)  # those of BLAS stay as they are
     try:
         for _ in range(times):
             numbers = np.zeros(80, np.int64)
             run(loaded.address("piece"), numbers.ctypes.data, numbers.size, 40)
             assert (numbers == [2_000] * 40 + [80_000] * 40).all()
     finally:
-        ft.set_num_threads(before)
+        threads.limit_num_threads(before)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

@@ -175,6 +175,7 @@ KNOWN = (
         _has_infinite_magnitude,
         "signs of complex numbers whose magnitude overflows are those of infinities",
     ),
+    Known(r"signbit", _is_nan, "a NaN that an operation makes has any sign"),
     Known(r"isin", _is_among, "some complex numbers are not found among themselves"),
     Known(r"isin", _wide_integers, "wide integers that are one floating number are mixed up"),
     Known(r"lexsort", _is_swapped_complex, "complex keys of the other byte order are not sorted"),
