@@ -20,7 +20,21 @@ from functrans.core.boundary import shorten
 
 def takes_over(arg: object) -> bool:
     """Whether an argument is no tensor and its class implements ``__torch_function__``."""
-    return not isinstance(arg, Tensor) and hasattr(type(arg), "__torch_function__")
+    is_other = not isinstance(arg, Tensor) and hasattr(type(arg), "__torch_function__")
+    return is_other and not is_pytorchs(arg)
+
+
+def is_pytorchs(arg: object) -> bool:
+    """Whether an argument is a tensor of PyTorch, whose own hook would call the function again."""
+    hook = getattr(type(arg), "__torch_function__", None)
+    return getattr(hook, "__module__", "") == "torch._tensor"
+
+
+PYTORCHS = (
+    "it is a tensor of PyTorch; make one of functrans of it with torch.as_tensor(x), or import all "
+    "that the program takes from torch out of functrans.compat.torch (which its install() does)"
+)
+"""What to do with one."""
 
 
 def _overloaded(args: Iterable[object]) -> list[object]:

@@ -75,7 +75,8 @@ def set_num_threads(count: int) -> None:
 
     Results do not depend on it, but for the last bits of matrix products that are left to the BLAS
     library (large ones, and those with few columns), which is told too where ``threadpoolctl`` is
-    installed. It counts for all Python threads, from the next loop on.
+    installed; SciPy's own one, which comes with ``scipy.linalg``, if that is imported by then. It
+    counts for all Python threads, from the next loop on.
 
     Args:
       count: at least 1, which is serial.

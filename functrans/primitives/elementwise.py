@@ -78,10 +78,13 @@ def _plain_remainder(a: Array, b: Array | complex) -> Array | complex:
 
 _BOOL = np.dtype(bool)  # Python's operator squares in int8
 _INEXACT = (float, complex)
+_REAL = (int, float)
 
 
 def _plain_power(a: Any, b: Any) -> Array | complex:
     if type(a) is np.ndarray:
+        if a.dtype.char in "fd" and type(b) in _REAL and b == 3:
+            return a * a * a  # as compiled programs do, in a fortieth of the time
         return a**b if a.dtype is not _BOOL or type(b) is not int or b != 2 else np.power(a, b)
     if (
         type(a) in PYTHON_SCALARS

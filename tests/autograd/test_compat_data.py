@@ -205,6 +205,11 @@ def test_weighted_sampler():
     assert counts[0] == 0
     assert 2.5 < counts[2] / counts[1] < 3.5
     assert sorted(WeightedRandomSampler([1.0, 2.0, 0.0], 2, replacement=False)) == [0, 1]
+    torch.manual_seed(1)
+    drawn = list(WeightedRandomSampler([1.0, 2.0, 3.0], 8))
+    torch.manual_seed(1)
+    weights = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64)
+    assert drawn == torch.multinomial(weights, 8, True).tolist()  # as in PyTorch
 
 
 def test_a_model_is_trained_from_a_loader():

@@ -496,3 +496,23 @@ def test_conversions_of_modules_go_through_apply():
     weight.sum().backward()
     assert weight.grad.tolist() == [[3.0, 3.0]]
     assert torch.ones(2).to_dense().tolist() == [1, 1]
+
+
+def test_tensors_of_pytorch_are_told_from_ours():
+    def hook(cls, func, types, args=(), kwargs=None):  # PyTorch's calls the function again
+        return func(*args, **(kwargs or {}))
+
+    hook.__module__ = "torch._tensor"
+    theirs = type("Tensor", (), {"__torch_function__": classmethod(hook), "__module__": "torch"})()
+    ours = torch.ones(2)
+    for call in (
+        lambda: torch.sin(theirs),
+        lambda: ours + theirs,
+        lambda: theirs * ours,
+        lambda: ours.add(theirs),
+        lambda: torch.nn.Linear(2, 2)(theirs),
+    ):
+        with pytest.raises(TypeError, match=r"not torch\.Tensor: it is a tensor of PyTorch"):
+            call()
+    with pytest.raises(TypeError):
+        torch.stack([theirs])

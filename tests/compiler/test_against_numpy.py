@@ -10,6 +10,8 @@ import pytest
 
 import functrans as ft
 from compiler.bitwise import assert_same_bits
+from functrans.core.dispatch import bind
+from functrans.primitives.elementwise import power_p
 
 SIZES = (1, 7, 64, 65, 1000)
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.1, 3.0, 1e300, 1e-300, 5e-324, np.inf, -np.inf, np.nan, 2.0**52)
@@ -173,3 +175,13 @@ def test_short_sums_are_nearly_as_exact_as_numpys(n: int) -> None:
     rng = np.random.default_rng(n)
     ours, numpys = _rms_errors(rng, (400, n), 1, "f8", 6)
     assert ours <= 1.3 * numpys
+
+
+@pytest.mark.parametrize("exponent", [3, 3.0])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_cubes_are_those_of_compiled_programs(dtype: str, exponent: float) -> None:
+    x = np.random.default_rng(0).normal(size=1000).astype(dtype)
+    x[:5] = 0.0, -0.0, np.inf, -np.inf, np.nan
+    (cube,) = bind(power_p, x, exponent)
+    assert_same_bits(ft.jit(lambda x: x**exponent)(x), cube)
+    np.testing.assert_allclose(cube, x**exponent, 4 * np.finfo(dtype).eps)

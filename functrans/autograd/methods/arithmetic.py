@@ -29,6 +29,7 @@ from functrans.autograd.methods.rows import (
     with_out,
 )
 from functrans.autograd.modes import modes
+from functrans.autograd.overrides import PYTORCHS, is_pytorchs
 from functrans.autograd.promotion import (
     as_tensor,
     default_of,
@@ -118,6 +119,8 @@ def other_operand(self: Tensor, other: Any) -> Any:
     for kind in (int, float):  # subclasses: members of an IntEnum, for instance
         if isinstance(other, kind):
             return kind(other)
+    if is_pytorchs(other):
+        raise TypeError(f"an operand must be Tensor, not torch.Tensor: {PYTORCHS}")
     return NotImplemented
 
 

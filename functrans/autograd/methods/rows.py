@@ -27,7 +27,7 @@ from functrans import pytrees as tree
 from functrans.arrays.masked import MaskedSelection
 from functrans.autograd.composites import CompositeNode, composite, named
 from functrans.autograd.modes import entered, modes, torch_defaults
-from functrans.autograd.overrides import taken_over
+from functrans.autograd.overrides import PYTORCHS, is_pytorchs, taken_over
 from functrans.autograd.promotion import (
     default_of,
     result_dtype,
@@ -468,6 +468,8 @@ def check_tensor(name: str, x: Any, argument: str = "input", position: int = 1) 
                 ": it is an array of a transform of functions of arrays (ft.grad, ft.vmap, ...); "
                 "functions of tensors are transformed by torch.func (functrans.autograd.func)"
             )
+        elif is_pytorchs(x):
+            kind, hint = "torch.Tensor", f": {PYTORCHS}"
         elif isinstance(x, MaskedSelection):
             hint = f": {SELECTED}"
         elif isinstance(x, (np.ndarray, np.generic)):

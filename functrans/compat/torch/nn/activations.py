@@ -32,6 +32,7 @@ from functrans.primitives import torch_elementwise as te
 from functrans.primitives.complex_parts import absolute
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.special.functions import erf, log_sigmoid
+from functrans.primitives.special.functions import relu as relu_of
 from functrans.primitives.special.functions import softplus as softplus_of
 
 __all__ = [
@@ -106,7 +107,7 @@ def _glu(x: Array, *, axis: int) -> Array:
 
 # the functions on tensors -------------------------------------------------------------------------
 
-RELU = Operation("Relu", lambda x: ew.where(x <= 0, 0.0, x))  # NaN stays
+RELU = Operation("Relu", relu_of)
 _HARDTANH = Operation("Hardtanh", _hardtanh)
 _LEAKY_RELU = Operation("LeakyRelu", lambda x, *, slope: activations.leaky_relu(x, slope))
 _ELU = Operation("Elu", _elu)

@@ -13,8 +13,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from functrans.autograd.methods.filling import multinomial
 from functrans.autograd.random import Generator, default_generator
-from functrans.autograd.tensors import plain_of
+from functrans.autograd.tensors import Tensor, plain_of
 
 T = TypeVar("T", covariant=True)
 
@@ -165,16 +166,14 @@ class WeightedRandomSampler(Sampler[int]):
             raise ValueError(
                 f"{num_samples} indices without replacement need as many positive weights"
             )
-        self.weights = values
+        self.weights = Tensor.of(values)
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        generator = default_generator if self.generator is None else self.generator
-        chance = self.weights / self.weights.sum()
-        drawn = generator.numpy().choice(
-            len(chance), self.num_samples, replace=self.replacement, p=chance
+        drawn = multinomial(
+            self.weights, self.num_samples, self.replacement, generator=self.generator
         )
         yield from drawn.tolist()
 
