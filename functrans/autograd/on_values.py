@@ -269,11 +269,7 @@ class OnValues:
                 continue
             how = x._view
             place = places.get(id(root_of(x)))
-            if (
-                place is not None
-                and self.kinds[place]
-                and not (how and (how.detach or how.is_copied))
-            ):
+            if place is not None and self.kinds[place] and not (how and how.is_apart):
                 self.shared[k] = Shared(self.originals[place], place, how)
 
     def _note_origin(self, result: object) -> None:

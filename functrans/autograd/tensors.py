@@ -154,6 +154,13 @@ class View:
         return base if base._view is None else base._view.root
 
     @property
+    def is_apart(self) -> bool:
+        """Whether it is detached, or a copy, or a view of what is."""
+        before = self.base._view
+        is_own = self.detach is not None or self.is_copied
+        return is_own or (before is not None and before.is_apart)
+
+    @property
     def path(self) -> tuple[Callable[[Any], Any], ...]:
         """All steps from the root on."""
         before = self.base._view

@@ -379,3 +379,27 @@ def fun_of(x: Any, w: Any) -> Any:
     with no_grad():
         c = x * x * w
     return c * x
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda a: a.detach()[::2],
+        lambda a: a.detach()[0][1:],
+        lambda a: a[0].detach()[1:],
+        lambda a: a.detach().t(),
+    ],
+)
+def test_views_of_what_is_detached_have_no_derivative_as_results(view):
+    x = tensor([[1.0, 2.0], [0.5, 3.0]], requires_grad=True)
+    ones = tensor(np.ones((2, 2)))
+    wanted = view(x.detach())
+    for primal, tangent in (
+        func.jvp(view, (x,), (ones,)),
+        (view(x), func.jacfwd(view)(x)),
+        (func.vjp(view, x)[0], func.jacrev(view)(x)),
+        (func.linearize(view, x)[0], func.linearize(view, x)[1](ones)),
+    ):
+        assert not primal.requires_grad
+        assert primal.tolist() == wanted.tolist()
+        assert not tangent.any()
