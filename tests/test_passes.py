@@ -2,10 +2,12 @@
 
 import time
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+import functrans as ft
 from functrans.core.avals import ShapedArray
 from functrans.core.dispatch import bind
 from functrans.core.jaxpr import Jaxpr, Literal
@@ -30,6 +32,7 @@ from functrans.passes.simplify import (
 from functrans.passes.staging import stage
 from functrans.primitives import elementwise as ew
 from functrans.primitives.complex_parts import absolute, complex_of, conjugate, imag_p, real, real_p
+from functrans.primitives.dot import dot_general_p
 from functrans.primitives.movement import reverse
 from functrans.primitives.structural import (
     broadcast_to,
@@ -741,3 +744,52 @@ def test_a_hundred_thousand_equations_simplify_in_seconds():
 def test_complex_parts_function_is_simplified():
     result = simplified(lambda x: [real(complex_of(x, x))], SPECIALS)
     assert names(result) == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_products_read_transposed_operands_as_they_lie(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n_batch, n_summed = rng.integers(0, 3, 2)
+    frees = rng.integers(0, 3, 2)
+    shared = list(rng.integers(1, 4, n_batch + n_summed))
+    operands, places, steps = [], [], []
+    for n_free in frees:
+        shape = shared + list(rng.integers(1, 4, n_free))
+        order = rng.permutation(len(shape))  # where the axes lie in what is given
+        given = [shape[axis] for axis in order]
+        operands.append(rng.normal(size=given))
+        back = tuple(int(axis) for axis in np.argsort(order))
+        steps.append(back)
+        places.append(tuple(range(n_batch)))
+    summed = tuple(range(n_batch, n_batch + n_summed))
+
+    def product(x: Any, y: Any) -> Any:
+        x, y = (bind(transpose_p, v, axes=axes)[0] for v, axes in zip((x, y), steps, strict=True))
+        return bind(dot_general_p, x, y, contract=(summed, summed), batch=tuple(places))[0]
+
+    jaxpr = ft.make_jaxpr(product)(*operands)
+    simple = simplify(jaxpr)
+    check_jaxpr(simple)
+    (found,) = evaluate(simple, operands)
+    np.testing.assert_allclose(found, product(*operands), 1e-13)
+    if frees.max() < 2:
+        assert not [eqn for eqn in simple.eqns if eqn.primitive is transpose_p]
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_transposed_products_are_compiled_without_a_copy(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.normal(size=shape).astype(dtype) for shape in ((300, 20), (300, 30)))
+    if dtype == "c16":
+        x = x + 1j * y[:, :20]
+    for f, args in (
+        (lambda x, y: x.T @ y, (x, y)),
+        (lambda x: x.T @ x, (x,)),
+        (lambda x: x @ x.T, (x,)),
+        (lambda x, y: y.T @ x, (x, y)),
+        (lambda x, y: (x.T @ y).T @ x.T, (x, y)),
+    ):
+        jitted = ft.jit(f)
+        assert "transpose" not in str(jitted.plan(*args))
+        scale = np.abs(f(*args)).max()
+        np.testing.assert_allclose(jitted(*args), f(*args), atol=1e3 * np.finfo(dtype).eps * scale)

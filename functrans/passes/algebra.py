@@ -26,6 +26,7 @@ import numpy as np
 from functrans.core.jaxpr import Atom, Equation, Literal, Var
 from functrans.core.primitive import Primitive
 from functrans.primitives.complex_parts import complex_p, conjugate_p, imag_p, real_p
+from functrans.primitives.dot import dot_general_p
 from functrans.primitives.elementwise import (
     add_p,
     divide_p,
@@ -195,6 +196,26 @@ def _transpose(eqn: Equation, known: Known) -> Result:
     return inner.inputs, {"axes": tuple(inner.params["axes"][axis] for axis in axes)}
 
 
+def _dot_general(eqn: Equation, known: Known) -> Result:
+    """Read what is transposed as it lies, where that leaves the axes of the result in order."""
+    inputs = list(eqn.inputs)
+    roles = {name: list(eqn.params[name]) for name in ("contract", "batch")}
+    for side, x in enumerate(eqn.inputs):
+        inner = known.maker(x)
+        if inner is None or inner.primitive is not transpose_p:
+            continue
+        axes = inner.params["axes"]
+        taken = {*roles["contract"][side], *roles["batch"][side]}
+        free = [axis for place, axis in enumerate(axes) if place not in taken]
+        if free == sorted(free):
+            inputs[side] = inner.inputs[0]
+            for pair in roles.values():
+                pair[side] = tuple([axes[place] for place in pair[side]])
+    if inputs == list(eqn.inputs):
+        return None
+    return tuple(inputs), {**eqn.params, **{name: tuple(pair) for name, pair in roles.items()}}
+
+
 def _reverse(eqn: Equation, known: Known) -> Result:
     axes = set(eqn.params["axes"])
     if not axes:
@@ -277,6 +298,7 @@ _RULES: Mapping[Primitive, Rule] = {
     reshape_p: _last_wins,
     broadcast_to_p: _last_wins,
     transpose_p: _transpose,
+    dot_general_p: _dot_general,
     reverse_p: _reverse,
     cast_p: _cast,
 }
