@@ -174,7 +174,7 @@ def _checked(
         )
     if gradient.dtype != dtype:
         gradient = cast(gradient, dtype)
-    fitting: Tensor = gradient if gradient._trace is trace else trace.lift(gradient._value)
+    fitting: Tensor = gradient if gradient._trace is trace else trace.lift(gradient)
     return fitting
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,6 +162,15 @@ class _DualTrace(ImperativeTrace):
             tensors.pop(key, None)
 
         tensors[key] = weakref.ref(tensor, gone)
+
+    def lift(self, value: Any, operands: Sequence[Any] = ()) -> Tensor:
+        """A tensor for a constant; of a permanent tensor one with its place in the graph."""
+        if isinstance(value, Tensor) and value._trace is PERMANENT:
+            (inner,), (node,), _ = self._taken_apart((value,))
+            result = self.tensor(inner, node)
+            result._follows = value._follows
+            return result
+        return super().lift(value, operands)
 
     def _taken_apart(self, operands: tuple[Any, ...]) -> tuple[list[Any], list[Any], bool]:
         """Values, nodes, and whether there is a node; those of permanent tensors too."""

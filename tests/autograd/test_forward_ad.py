@@ -673,3 +673,20 @@ def test_views_that_a_level_leaves_have_the_gradients_of_views_of_a_view(
             assert_allclose(found.detach(), right.detach())
         else:
             assert found == right
+
+
+def test_gradients_of_dual_tensors_depend_on_the_gradients_that_were_given() -> None:
+    p, w = leaf([1.0, 2.0]), leaf(3.0)
+    with fw.dual_level():
+        dual = fw.make_dual(p, tensor([1.0, 1.0]))
+        (found,) = grad(dual**3, p, w * tensor([1.0, 1.0]), create_graph=True)
+        ((found**2).sum() + w).backward()
+        batch = (w * tensor([1.0, 1.0])).expand(2, 2)
+        (rows,) = grad(dual**3, p, batch, create_graph=True, is_grads_batched=True)
+        (slope,) = grad(rows.sum(), w)
+        along = torch.autograd.functional.jvp(
+            lambda x: (x * x).sum(), (fw.make_dual(p.detach(), p.detach()),), (tensor([5.0, 6.0]),)
+        )
+    assert_allclose(w.grad, 1 + 2 * 3 * (3.0**2 + 12.0**2))
+    assert_allclose(slope, 2 * (3.0 + 12.0))
+    assert_allclose(along[1], 2 * (1 * 5 + 2 * 6))
