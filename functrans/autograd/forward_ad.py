@@ -134,6 +134,9 @@ class _DualTrace(ImperativeTrace):
         _made_of(tensor, primal, tangent)
         if node is not None:
             tensor._node = view_node(tensor, node)
+            if tensor._retains:  # value and tensor have nodes of their own; gradients take one way
+                primal._node = view_node(tensor, node)
+                move_retain(tensor, node, tensor._node)
         self.note(tensor)
         for reference in storage.views:
             view: Any = reference()
@@ -467,13 +470,13 @@ class _Place:
         if self.node is before:
             return
         node: Any = None if self.node is None else view_node(dual, self.node)
-        if dual._retains:
-            move_retain(dual, dual._node, node)
-        dual._node = node
         old = dual._value
         if isinstance(old, PushingTracer) and given._trace is not dual._trace:
             primal = given._memory() if node is None else whole_view(given)
             dual._value = PushingTracer(old._trace, primal, old._tangent)
+        if dual._retains:
+            move_retain(dual, dual._node, node)
+        dual._node = node
 
 
 def _is_laid_out_like(tangent: Tensor, primal: Tensor) -> bool:

@@ -204,10 +204,15 @@ def say(tensor: Tensor, note: object, is_result: bool = True) -> None:
 
 
 class _Retained:
-    """Keeps the gradient of a tensor in its ``.grad``."""
+    """Keeps the gradient of a tensor in its ``.grad``.
+
+    Attributes:
+      holders: weak references to the nodes that carry it: of a dual tensor also its primal's.
+    """
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor._weak()
+        self.holders: list[Any] = []
 
     def __call__(self, gradient: Tensor) -> None:
         owner = self.tensor()
@@ -221,11 +226,13 @@ class _Retained:
 def retain(node: Any, tensor: Tensor) -> None:
     """Keep the gradient of a result in ``.grad`` of its tensor."""
     node, result = edge_of(node)
-    _drop(node, [n for n in node.annotations if n.kind is RETAINED and n.result == result])
+    _drop([n for n in node.annotations if n.kind is RETAINED and n.result == result])
     note = Annotation(RETAINED, _Retained(tensor), result)
     annotate(node, note)
-    for primal in _primals(tensor):
+    primals = _primals(tensor)
+    for primal in primals:
         carry(primal, note)
+    note.value.holders = [weakref.ref(edge_of(x)[0]) for x in (node, *primals)]
     say(tensor, note)
 
 
@@ -242,12 +249,16 @@ def move_retain(tensor: Tensor, old: object, new: Any) -> None:
     if old is not None:
         node, _ = edge_of(old)
         retained = [n for n in node.annotations if n.kind is RETAINED]
-        _drop(node, [n for n in retained if n.value.tensor() is tensor])
+        _drop([n for n in retained if n.value.tensor() is tensor])
     if new is not None and new.primitive is not None:
         retain(new, tensor)
 
 
-def _drop(node: Any, notes: Sequence[Annotation]) -> None:
-    if notes:
-        with changing:
-            node.annotations = tuple([note for note in node.annotations if note not in notes])
+def _drop(retained: Sequence[Annotation]) -> None:
+    """Take notes from all nodes that carry them."""
+    with changing:
+        for note in retained:
+            for node in [holder() for holder in note.value.holders]:
+                if node is not None:
+                    notes = node.annotations
+                    node.annotations = tuple([n for n in notes if n.value is not note.value])

@@ -690,3 +690,41 @@ def test_gradients_of_dual_tensors_depend_on_the_gradients_that_were_given() -> 
     assert_allclose(w.grad, 1 + 2 * 3 * (3.0**2 + 12.0**2))
     assert_allclose(slope, 2 * (3.0 + 12.0))
     assert_allclose(along[1], 2 * (1 * 5 + 2 * 6))
+
+
+RETAINED: dict[str, Any] = {
+    "computed": lambda z, d: z.mul_(2),
+    "several times": lambda z, d: z.mul_(2).add_(1).mul_(3),
+    "by a dual": lambda z, d: z.mul_(d),
+    "a part": lambda z, d: z[0].mul_(2),
+    "after a view": lambda z, d: (z.view(2), z.mul_(2)),
+}
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("write", RETAINED)
+@pytest.mark.parametrize("kind", ["dual", "result", "view", "plain"])
+def test_retained_gradients_are_those_after_writes_in_a_level(
+    kind: str, write: str, before: bool
+) -> None:
+    """As of the same program without dual tensors; or with a backward pass in the level."""
+
+    def run(is_dual: bool) -> list[Any]:
+        p, k = leaf([1.0, 2.0]), tensor([5.0, 6.0])
+        with fw.dual_level():
+            d = fw.make_dual(p * 1, tensor([1.0, 1.0])) if is_dual else (p * 1).view(2)
+            factor = fw.make_dual(k.clone(), tensor([1.0, 1.0])) if is_dual else k
+            of_kind = {"dual": d, "result": d * k, "view": (d * k)[:], "plain": p * k}
+            z = of_kind[kind]
+            z.retain_grad()
+            z.retain_grad()
+            RETAINED[write](z, factor)
+            y = z.pow(2).sum()
+            if before:
+                y.backward()
+        if not before:
+            y.backward()
+        return [z.grad, p.grad]
+
+    for found, right in zip(run(True), run(False), strict=True):
+        assert_allclose(found, right)
