@@ -872,3 +872,37 @@ def test_choices_are_those_of_multinomial(batch):
     expected = torch.multinomial(probs.reshape(-1, 4), 6, True).T.reshape(2, 3, *batch)
     torch.manual_seed(3)
     assert torch.equal(torch.distributions.Categorical(probs).sample((2, 3)), expected)
+
+
+WITHOUT_TANGENT = {
+    "Normal": lambda m: dist.Normal(m, m),
+    "LogNormal": lambda m: dist.LogNormal(m, 1.0),
+    "HalfNormal": lambda m: dist.HalfNormal(m),
+    "Independent": lambda m: dist.Independent(dist.Normal(m, 1.0), 1),
+    "TransformedDistribution": lambda m: dist.TransformedDistribution(
+        dist.Normal(m, 1.0), [transforms.ExpTransform()]
+    ),
+    "MixtureSameFamily": lambda m: dist.MixtureSameFamily(
+        dist.Categorical(_t(X)), dist.Normal(m, 1.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_TANGENT)
+def test_samples_of_normal_variables_have_no_tangents(name):
+    """Score-function derivatives in forward mode are those of reverse mode."""
+    make, at = WITHOUT_TANGENT[name], _t([0.4, 0.9])
+
+    def score(m):
+        torch.manual_seed(0)
+        made = make(m)
+        return made.log_prob(made.sample()).sum()
+
+    expected = torch.func.grad(score)(at)
+    assert expected.abs().sum() > 0
+    _, slope = torch.func.jvp(score, (at,), (_t([1.0, 0.0]),))
+    np.testing.assert_allclose(slope, expected[0])
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(at, _t([0.0, 1.0]))
+        found = torch.autograd.forward_ad.unpack_dual(score(dual)).tangent
+    np.testing.assert_allclose(found, expected[1])

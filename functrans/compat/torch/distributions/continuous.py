@@ -20,6 +20,7 @@ from functrans.autograd.composites import composite
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.distributions import constraints, sampling
 from functrans.compat.torch.distributions.distribution import ExponentialFamily, Family, Shape
+from functrans.compat.torch.functional_names import TORCH
 from functrans.core.values import Array
 from functrans.primitives import torch_elementwise as te
 from functrans.scipy import special as sp
@@ -48,6 +49,7 @@ class Normal(
     ),
     cdf=lambda x, loc, scale: 0.5 * (1 + sp.erf((x - loc) / scale / math.sqrt(2))),
     icdf=lambda p, loc, scale: loc + scale * sp.erfinv(2 * p - 1) * math.sqrt(2),
+    sample=lambda shape, loc, scale: TORCH.normal(loc.expand(shape), scale.expand(shape)),
     rsample=lambda shape, loc, scale: loc + sampling.normal(shape, loc) * scale,
     mean="loc",
     mode="loc",
