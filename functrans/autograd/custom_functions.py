@@ -150,6 +150,11 @@ def backward_on_traced(
 # calls -------------------------------------------------------------------------------------------
 
 
+def _steps(x: Tensor) -> tuple[Any, ...]:
+    """From its base to a view."""
+    return () if x._view is None else x._view.steps
+
+
 def _viewed(out: Tensor, inputs: Sequence[Any]) -> int | None:
     """The argument that a result is, or that it is a view of, or of what that views."""
     base = None if out._view is None else out._view.base
@@ -200,7 +205,7 @@ class _Layout:
         self.constant = [id(out) in constant for out in own]
         numbers = {id(x): i for i, x in enumerate(inputs)}
         self.views = [
-            (k, i)
+            (k, i, _steps(out))
             for i, out in enumerate(own)
             if id(out) not in written and (k := _viewed(out, inputs)) is not None
         ]
@@ -537,7 +542,7 @@ class _Traced:
                     f"{self.cls.__name__}"
                 )
         bases = [x if x._view is None else x._view.root for x in given if x is not None]
-        for _, j in layout.views:
+        for _, j, _ in layout.views:
             how = dots[j]._view if isinstance(dots[j], Tensor) else None
             if isinstance(dots[j], Tensor) and (
                 how is None or all(how.root is not x for x in bases)
@@ -645,12 +650,13 @@ class _Traced:
                 node = out._node
                 main = node if node.shape is None or not node.params.get("index", -1) >= 0 else None
                 (main or node.parents[0]).label = self.name
-        for i, j in layout.views:
+        for i, j, steps in layout.views:
             target, out = args[self.positions[i]], results[j]
             if isinstance(target, Tensor) and isinstance(out, Tensor):  # its memory is its own here
                 storage = out._storage = target._stored()
                 storage.note_view(out)
-                out._view = View(_base(target), (), storage, self.cls.__name__)
+                steps = (*_steps(target), *steps)
+                out._view = View(_base(target), steps, storage, self.cls.__name__)
                 out._view.is_custom = True
         for i, j in layout.dirty:
             target = args[self.positions[i]]

@@ -198,7 +198,8 @@ class _DualTrace(ImperativeTrace):
             node_of(tensor)
         for tensor in left:
             how = tensor._view
-            if how is not None and (how.steps or how.detach is not None) and not how.is_copied:
+            is_part = how is not None and (how.steps or how.detach is not None or how.is_custom)
+            if how is not None and is_part and not how.is_copied:
                 views.append(tensor)
             tensor.__dict__.pop("_dual", None)
             tensor.__dict__.pop("_place", None)

@@ -728,3 +728,43 @@ def test_retained_gradients_are_those_after_writes_in_a_level(
 
     for found, right in zip(run(True), run(False), strict=True):
         assert_allclose(found, right)
+
+
+class _Scaled(Function):
+    """A view whose gradient is another one."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any, start: int) -> Any:
+        ctx.extra = x.shape, start
+        return x.view_as(x) if start == 0 else x[start:]
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return 100 * g.sum() * torch.ones(ctx.extra[0]), None
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any, _: Any) -> Any:
+        return t.view_as(t) if ctx.extra[1] == 0 else t[ctx.extra[1] :]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("viewed", ["dual", "result", "view"])
+def test_views_of_a_function_are_in_the_memory_of_its_argument_when_a_level_ends(
+    viewed: str, start: int
+) -> None:
+    def run(x: Any) -> Any:
+        with fw.dual_level():
+            dual = fw.make_dual(x, torch.ones_like(x))
+            d = {"dual": dual, "result": dual * 1, "view": dual[1:]}[viewed]
+            return d, _Scaled.apply(d, start)
+
+    d, out = run(tensor(X))
+    d.mul_(3.0)
+    assert_allclose(out, d[start:])
+    d, out = run(leaf() * 1)
+    d.mul_(3.0)
+    with pytest.raises(RuntimeError, match="has been modified inplace"):
+        out.sum()
+    d, out = run(leaf() * 1)
+    with pytest.raises(RuntimeError, match="is being modified inplace"):
+        out.mul_(3.0)
