@@ -768,3 +768,23 @@ def test_views_of_a_function_are_in_the_memory_of_its_argument_when_a_level_ends
     d, out = run(leaf() * 1)
     with pytest.raises(RuntimeError, match="is being modified inplace"):
         out.mul_(3.0)
+
+
+PLAIN_BY_DUAL: dict[str, Any] = {
+    "all of it": lambda x, d: x.mul_(d),
+    "a part": lambda x, d: x[1:].mul_(d[1:]),
+    "several times": lambda x, d: x.sin_().mul_(d).exp_().pow_(d),
+}
+
+
+@pytest.mark.parametrize("write", PLAIN_BY_DUAL)
+def test_what_is_written_by_a_dual_tensor_has_gradients_after_the_level(write: str) -> None:
+    def run(is_dual: bool) -> list[Any]:
+        p, q = leaf(), leaf([3.0, 1.0, 2.0])
+        with fw.dual_level():
+            x = p * 1
+            PLAIN_BY_DUAL[write](x, fw.make_dual(q, tensor(T)) if is_dual else q)
+        return [x.detach(), *grad(x.sum(), [p, q])]
+
+    for found, right in zip(run(True), run(False), strict=True):
+        assert_allclose(found, right)

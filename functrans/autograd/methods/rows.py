@@ -525,7 +525,9 @@ def overwrite(name: str, x: Tensor, compute: Callable[[Tensor], Tensor]) -> Tens
     node = new._node
     if node is not None and x._storage is not None:
         node = node.parents[0] if node.primitive is OUTPUT else node
-        if any(guard.storage is x._storage for guard in node.guards):
+        taken: Any = new._trace  # where that is a dual level, nodes of the primal may have saved it
+        is_below = taken is not trace and taken.keeps_account
+        if is_below or any(guard.storage is x._storage for guard in node.guards):
             value = x._memory()  # one that is traced does not change
             kept = value if isinstance(value, Tracer) else value.copy()
             before = Tensor.of(kept, node_of(x), x.__dict__.get("_trace"))
