@@ -81,7 +81,9 @@ class Storage:
         self.version += 1
         self.writer = (name, source)
         for dual in [reference() for reference in self.duals]:
-            for view in () if dual is None else [reference() for reference in dual._stored().views]:
+            if dual is None or dual._dual is None:  # its level has ended
+                continue
+            for view in [reference() for reference in dual._stored().views]:
                 if view is not None and view._view.root._dual is dual._dual:
                     view._view.note_version(-1)  # is made anew of the new tangent
 

@@ -788,3 +788,14 @@ def test_what_is_written_by_a_dual_tensor_has_gradients_after_the_level(write: s
 
     for found, right in zip(run(True), run(False), strict=True):
         assert_allclose(found, right)
+
+
+@pytest.mark.parametrize("follow", [lambda d: d.detach(), lambda d: d[1:], lambda d: d.view(3)])
+def test_writes_to_a_tangent_after_the_level_reach_nothing_else(follow: Any) -> None:
+    for x in (tensor(X), leaf() * 1):
+        direction = tensor(T)
+        with fw.dual_level():
+            view = follow(fw.make_dual(x, direction))
+        direction.mul_(2.0)
+        assert_allclose(view.detach(), X[-len(view) :])
+        assert_allclose(direction, 2 * T)
