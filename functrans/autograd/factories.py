@@ -9,6 +9,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +28,14 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.methods.shaping import extents
 from functrans.autograd.modes import modes
-from functrans.autograd.promotion import default_dtype, exact, torch_kind
+from functrans.autograd.promotion import (
+    CATEGORY,
+    default_dtype,
+    exact,
+    number_dtype,
+    torch_kind,
+    wider,
+)
 from functrans.autograd.random import Generator, check_parameters, made_like, stream
 from functrans.autograd.recording import ImperativeTrace
 from functrans.autograd.sizes import integer
@@ -44,16 +52,33 @@ _INT64 = np.dtype(np.int64)
 # data --------------------------------------------------------------------------------------------
 
 
-def _plain_data(data: object) -> tuple[Any, bool]:
-    """Nested data with arrays in place of tensors, and whether anything in it has a dtype."""
+def _plain_data(data: object, found: set[Any]) -> Any:
+    """Nested data with arrays in place of tensors.
+
+    Args:
+      data: what is given.
+      found: takes the dtypes in it, and the types of its Python numbers.
+    """
     if isinstance(data, Tensor):
-        return np.asarray(plain(data, "item()")), True
+        data = np.asarray(plain(data, "item()"))
     if isinstance(data, (np.ndarray, np.generic)):
-        return data, True
+        found.add(data.dtype)
+        return data
     if isinstance(data, (list, tuple)):
-        items = [_plain_data(item) for item in data]
-        return [value for value, _ in items], any(has for _, has in items)
-    return data, False
+        return [_plain_data(item, found) for item in data]
+    found.add(type(data))
+    return data
+
+
+def _common(found: set[Any], default: np.dtype) -> np.dtype | None:
+    """Torch's dtype of nested data: all count alike; ``None`` where NumPy's is taken."""
+    dtypes = set()
+    for x in found:
+        number = isinstance(x, type) and issubclass(x, (bool, int, float, complex))
+        dtypes.add(number_dtype(x, default) if number else x)
+    if not all(isinstance(x, np.dtype) and x.kind in CATEGORY for x in dtypes):
+        return None
+    return functools.reduce(wider, dtypes)
 
 
 def _ragged(data: Any) -> ValueError | None:
@@ -86,7 +111,9 @@ def array_of(data: object, dtype: DTypeLike | None, default: np.dtype) -> np.nda
       ValueError: sequences of different lengths, or of text.
       RuntimeError: the data are no numbers.
     """
-    values, has_dtype = _plain_data(data)
+    found: set[Any] = set()
+    values = _plain_data(data, found)
+    has_dtype = any(isinstance(x, np.dtype) for x in found)
     try:
         array = np.array(values)
     except ValueError as error:
@@ -103,7 +130,8 @@ def array_of(data: object, dtype: DTypeLike | None, default: np.dtype) -> np.nda
                 exact(end, kind)
         return array.astype(kind)
     if has_dtype:
-        return array
+        common = _common(found, default)
+        return array if common is None else array.astype(common, copy=False)
     if array.dtype.kind == "f":
         return array.astype(default)
     if array.dtype.kind == "c":

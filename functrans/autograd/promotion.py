@@ -65,11 +65,11 @@ def result_dtype(*operands: Any) -> np.dtype:
         own = x._value if isinstance(x, Tensor) else x
         dtype = getattr(own, "dtype", None)
         if dtype is None:
-            rank, dtype = 2, _NUMBERS[type(x)] or _complex_or_default(x, operands)
+            rank, dtype = 2, _NUMBERS[type(x)] or number_dtype(type(x), default_of(*operands))
         else:
             rank = 0 if own.shape else 1
         have = best[rank]
-        best[rank] = dtype if have is None or have is dtype else _wider(have, dtype)
+        best[rank] = dtype if have is None or have is dtype else wider(have, dtype)
     found: np.dtype | None = None
     for dtype in best:
         if dtype is None:
@@ -85,7 +85,7 @@ def result_dtype(*operands: Any) -> np.dtype:
     return found
 
 
-def _wider(a: np.dtype, b: np.dtype) -> np.dtype:
+def wider(a: np.dtype, b: np.dtype) -> np.dtype:
     """The common dtype of two of one rank: the kind counts first, then the size."""
     kinds = CATEGORY[a.kind], CATEGORY[b.kind]
     if kinds[0] == kinds[1] or kinds in ((2, 3), (3, 2)):
@@ -103,9 +103,11 @@ _NUMBERS: dict[type, Any] = {
 }
 
 
-def _complex_or_default(x: Operand, operands: Sequence[Any]) -> np.dtype:
-    default = default_of(*operands)
-    return np.result_type(default, np.complex64) if type(x) is complex else default
+def number_dtype(kind: type, default: np.dtype) -> np.dtype:
+    """The dtype of Python numbers of a type, or of one made from it."""
+    if issubclass(kind, int):
+        return np.dtype(bool if kind is bool else np.int64)
+    return np.result_type(default, np.complex64) if issubclass(kind, complex) else default
 
 
 def to_dtype(x: Any, dtype: np.dtype) -> Any:

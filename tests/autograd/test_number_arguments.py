@@ -204,3 +204,25 @@ def test_the_name_of_a_dtype_is_no_device(what: Any) -> None:
         what.to("float64")
     with pytest.raises(RuntimeError, match=r"computes on the CPU$"):
         what.to("cuda:0")
+
+
+def test_nested_data_have_the_common_dtype_of_torch() -> None:
+    half = torch.tensor(2.0, dtype=torch.float16)
+    for first, second, dtype in (
+        (torch.tensor(2.0), 0.1, torch.float32),
+        (torch.tensor(2.0), 1, torch.float32),
+        (torch.tensor(2), 1.5, torch.float32),
+        (torch.tensor(2, dtype=torch.int32), 1, torch.int64),
+        (torch.tensor(2, dtype=torch.int32), True, torch.int32),
+        (torch.tensor(2), half, torch.float16),
+        (half, 1.5, torch.float32),
+        (half, 1j, torch.complex64),
+        (np.float32(1), 2, torch.float32),
+        (np.float64(1), 2, torch.float64),
+        (np.bool_(True), 1.5, torch.float32),
+        (np.int64(2), 1.5, torch.float32),
+        (np.int64(2), 1j, torch.complex64),
+    ):
+        assert torch.tensor([first, second]).dtype == dtype, (first, second)
+        assert torch.as_tensor([[second], [first]]).dtype == dtype, (first, second)
+    assert torch.tensor([torch.tensor(2.0), 0.1]).tolist() == [2.0, torch.tensor(0.1).item()]
