@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MethodType
 from typing import Any
 
+from functrans.autograd.promotion import with_python_numbers
 from functrans.autograd.tensors import Tensor, called
 from functrans.core.boundary import shorten
 
@@ -114,6 +115,7 @@ def overridable(function: Any) -> Any:
     @functools.wraps(function)
     def call(*args: object, **kwargs: object) -> Any:
         try:
+            args = with_python_numbers(args, kwargs)
             return function(*args, **kwargs)
         except Exception as error:
             if (answer := taken_over(call, args, kwargs)) is not NotImplemented:

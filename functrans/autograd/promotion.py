@@ -188,6 +188,23 @@ def as_tensor(x: Any, like: Tensor) -> Any:
     return x
 
 
+def python_number(x: Any) -> Any:
+    """A scalar of NumPy's as Python's number, which it is to torch; others as they are."""
+    number = x.item()
+    return number if type(number) in _NUMBERS else x
+
+
+def with_python_numbers(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments of a function of torch without scalars of NumPy; keywords are replaced in place."""
+    for key, x in kwargs.items():
+        if isinstance(x, np.generic):
+            kwargs[key] = python_number(x)
+    for x in args:
+        if isinstance(x, np.generic):
+            return tuple([python_number(x) if isinstance(x, np.generic) else x for x in args])
+    return args
+
+
 def torch_kind(dtype: np.dtype) -> str:
     """Torch's short name of a dtype: ``Double``."""
     return torch_type(dtype).removeprefix("torch.").removesuffix("Tensor")

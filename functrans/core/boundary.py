@@ -50,7 +50,11 @@ def boundary(function: F) -> F:
 
 
 def guard(
-    names: dict[str, Any], public: Iterable[str] | None = None, *, homes: tuple[str, ...] = ()
+    names: dict[str, Any],
+    public: Iterable[str] | None = None,
+    *,
+    homes: tuple[str, ...] = (),
+    make: Callable[[Any], Any] = boundary,
 ) -> None:
     """Make boundaries of the public functions of a module, at its end.
 
@@ -60,6 +64,7 @@ def guard(
       homes: how modules begin that it re-exports from, if not with its own name. The functions
         become boundaries there, too, so that they pickle by their name; those that are not there
         pickle by their name here.
+      make: makes a boundary of a function.
     """
     own = names["__name__"]
     for name in list(names if public is None else public):
@@ -68,7 +73,7 @@ def guard(
             continue
         home, qualname = value.__module__, value.__qualname__
         if home == own or (public is not None and home.startswith(homes or own)):
-            names[name] = guarded(value)
+            names[name] = guarded(value, make)
             there = vars(sys.modules[home])
             if there.get(qualname) is value:
                 there[qualname] = names[name]
@@ -76,13 +81,13 @@ def guard(
                 names[name].__module__, names[name].__qualname__ = own, name
 
 
-def guarded(function: FunctionType) -> Callable[..., Any]:
+def guarded(function: FunctionType, make: Callable[[Any], Any] = boundary) -> Callable[..., Any]:
     """A function as a boundary, always the same one; itself if it cuts its errors' tracebacks."""
     if shorten.__name__ in function.__code__.co_names:
         return function
     known = _guarded.get(function)
     if known is None:
-        known = _guarded[function] = boundary(function)
+        known = _guarded[function] = make(function)
     return known
 
 

@@ -1,5 +1,6 @@
 """Arguments that are no tensors: numbers that scale operands, integers, extents, dtypes."""
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,8 @@ OF_EXTENTS = {
 @pytest.mark.parametrize("name", OF_EXTENTS)
 @pytest.mark.parametrize("wrong", [2.0, True, "a", None, np.float64(2), len])
 def test_extents_are_integers(name: str, wrong: Any) -> None:
-    text = rf"^{name}\(\): argument '\w+' must be tuple of ints, not {type(wrong).__name__}$"
+    kind = type(wrong).__name__.removesuffix("64")  # NumPy's scalars are Python's numbers
+    text = rf"^{name}\(\): argument '\w+' must be tuple of ints, not {kind}(64)?$"
     for sizes in ((wrong,), ((wrong,),), ((wrong, 3),), (wrong, 3)):
         with pytest.raises(TypeError, match=text):
             OF_EXTENTS[name](*sizes)
@@ -226,3 +228,66 @@ def test_nested_data_have_the_common_dtype_of_torch() -> None:
         assert torch.tensor([first, second]).dtype == dtype, (first, second)
         assert torch.as_tensor([[second], [first]]).dtype == dtype, (first, second)
     assert torch.tensor([torch.tensor(2.0), 0.1]).tolist() == [2.0, torch.tensor(0.1).item()]
+
+
+def test_scalars_of_numpy_are_the_numbers_of_python() -> None:
+    operators = (
+        operator.add, operator.mul, operator.truediv, operator.floordiv, operator.mod,
+        operator.pow, operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge,
+    )  # fmt: skip
+    functions = (
+        torch.add, torch.mul, torch.div, torch.floor_divide, torch.remainder, torch.fmod,
+        torch.pow, torch.xlogy, torch.float_power, torch.eq, torch.lt, torch.clamp,
+    )  # fmt: skip
+    tensors = (torch.arange(1, 4), torch.arange(1.0, 4.0), torch.tensor(2.0), torch.tensor(2))
+    for scalar in (np.float64(2), np.float32(2), np.int64(2), np.uint8(2), np.bool_(True)):
+        for x in tensors:
+            for f in (*operators, *functions):
+                told = (f.__name__, scalar, x)
+                found, expected = f(x, scalar), f(x, scalar.item())
+                assert found.dtype == expected.dtype, told
+                assert_array_equal(found.numpy(), expected.numpy())
+                if f in operators:
+                    found, expected = f(scalar, x), f(scalar.item(), x)
+                    assert found.dtype == expected.dtype, told
+                    assert_array_equal(found.numpy(), expected.numpy())
+    assert (np.float64(0.1) == torch.tensor([0.1])).tolist() == [True]
+
+
+def test_scalars_of_numpy_do_not_change_the_dtype_of_functions() -> None:
+    two = np.float64(2)
+    for result in (
+        torch.lerp(V, V, two),
+        V.lerp(V, two),
+        torch.addcdiv(V, V, V + 1, value=two),
+        torch.addmm(M, M, M, beta=two, alpha=two),
+        torch.renorm(M, two, 0, two),
+        torch.trapezoid(V, dx=two),
+        torch.round(V, decimals=np.int64(1)),
+        torch.polygamma(np.int64(1), V + 1),
+        torch.where(V > 1, V, two),
+        torch.where(V > 1, two, 0),
+        V.mean() / two,
+        torch.nn.functional.elu(V, two),
+        torch.nn.functional.avg_pool2d(M[None], 2, divisor_override=np.int64(2)),
+        torch.fft.fftfreq(np.uint8(2)),
+    ):
+        assert result.dtype == torch.float32
+    assert torch.tensor(two).dtype == torch.as_tensor(two).dtype == torch.float64
+
+
+def test_small_integers_of_numpy_do_not_wrap() -> None:
+    assert torch.diag(torch.arange(3), np.uint8(2)).shape == (5, 5)
+    assert torch.diagflat(torch.arange(3), np.uint8(2)).shape == (5, 5)
+    assert torch.fft.fftfreq(np.uint8(2)).tolist() == [0.0, -0.5]
+    assert torch.lerp(V, V + 1, np.uint8(2)).tolist() == [2.0, 3.0, 4.0]
+    assert torch.nn.functional.group_norm(torch.ones(1, 200, 2), np.uint8(200)).shape == (1, 200, 2)
+
+
+def test_strides_of_pooling_are_integers_of_numpy() -> None:
+    one, two = np.int64(1), np.int64(2)
+    F = torch.nn.functional
+    assert F.max_pool1d(X[None], two, stride=one).tolist() == [[1.0, 2.0, 3.0, 4.0, 5.0]]
+    assert F.avg_pool1d(X[None], 2, stride=two).shape == (1, 3)
+    assert F.max_pool2d(M[None], 2, stride=one).shape == (1, 2, 2)
+    assert torch.nn.MaxPool1d(two)(X[None]).shape == (1, 3)

@@ -34,6 +34,7 @@ from functrans.autograd.promotion import (
     as_tensor,
     default_of,
     exact,
+    python_number,
     result_dtype,
     to_dtype,
     torch_kind,
@@ -114,6 +115,10 @@ def other_operand(self: Tensor, other: Any) -> Any:
     """An operand as a tensor or number; ``NotImplemented`` for anything else."""
     if isinstance(other, Tensor) or type(other) in _NUMBERS:
         return other
+    if isinstance(other, np.generic):
+        other = python_number(other)
+        if type(other) in _NUMBERS:
+            return other
     if isinstance(other, (np.ndarray, np.generic, Tracer)):
         return as_tensor(other, self)
     for kind in (int, float):  # subclasses: members of an IntEnum, for instance

@@ -97,7 +97,43 @@ def _missing(self: Tensor, name: str) -> Any:
     raise AttributeError(message, name=name, obj=self)
 
 
+_OPERATORS: dict[np.ufunc, str] = {
+    np.add: "radd",
+    np.subtract: "rsub",
+    np.multiply: "rmul",
+    np.divide: "rtruediv",
+    np.floor_divide: "rfloordiv",
+    np.remainder: "rmod",
+    np.power: "rpow",
+    np.bitwise_and: "rand",
+    np.bitwise_or: "ror",
+    np.bitwise_xor: "rxor",
+    np.left_shift: "rlshift",
+    np.right_shift: "rrshift",
+    np.less: "gt",
+    np.less_equal: "ge",
+    np.greater: "lt",
+    np.greater_equal: "le",
+    np.equal: "eq",
+    np.not_equal: "ne",
+}
+"""NumPy's functions behind the operators of its scalars, to the tensor's reflected ones."""
+
+
+def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """``__array_ufunc__``: a scalar of NumPy's on the left of an operator is a number."""
+    if ufunc in _OPERATORS and method == "__call__" and not kwargs:
+        number, other = inputs
+        if isinstance(number, np.ndarray) and not number.shape and ufunc.types[0].endswith("?"):
+            number = number[()]  # NumPy compares scalars as arrays
+        if isinstance(number, np.generic) and other is self:
+            return getattr(self, f"__{_OPERATORS[ufunc]}__")(number)
+    tracer: Any = super(Tensor, self)
+    return tracer.__array_ufunc__(ufunc, method, *inputs, **kwargs)
+
+
 METHODS: dict[str, Any] = {
+    "__array_ufunc__": array_ufunc,
     **by_name(copy, _concrete, _rebind),
     "__dlpack__": dlpack,
     "_fresh": clone,

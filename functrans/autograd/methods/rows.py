@@ -34,6 +34,7 @@ from functrans.autograd.promotion import (
     to_dtype,
     torch_kind,
     with_default,
+    with_python_numbers,
 )
 from functrans.autograd.random import Generator, different_levels, stream
 from functrans.autograd.recording import enter_session, in_rows, innermost, namespaces, node_of
@@ -169,6 +170,7 @@ def with_numpy_names(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def renamed(self: Tensor, *args: object, **kwargs: object) -> Any:
         try:
+            args = with_python_numbers(args, kwargs)
             if kwargs:
                 _rename(kwargs, names)
             return method(self, *args, **kwargs)
@@ -290,6 +292,7 @@ def with_out(
     @functools.wraps(function)
     def written(*args: object, out: object = None, **kwargs: object) -> Any:
         try:
+            args = with_python_numbers(args, kwargs)
             if kwargs:
                 _rename(kwargs)
             if out is None:
@@ -333,6 +336,7 @@ def function_form(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
                 if name.endswith("_"):  # it writes to its operand
                     raise _unexpected_out(name)
                 return into(out, name, function, *args, **kwargs)
+            args = with_python_numbers(args, kwargs)
             if not args:
                 for key in ("input", "self"):
                     if key in kwargs:
@@ -488,6 +492,7 @@ def in_place(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def write_result(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         try:
+            args = with_python_numbers(args, kwargs)
             return overwrite(name, self, lambda x: method(x, *args, **kwargs))
         except Exception as error:
             shorten(error)

@@ -27,6 +27,7 @@ from functrans.autograd.modes import is_grad_enabled as is_grad_enabled
 from functrans.autograd.modes import is_inference_mode_enabled as is_inference_mode_enabled
 from functrans.autograd.modes import no_grad as no_grad
 from functrans.autograd.modes import set_grad_enabled as set_grad_enabled
+from functrans.autograd.overrides import overridable as _overridable
 from functrans.autograd.random import Generator as Generator
 from functrans.autograd.random import default_generator as default_generator
 from functrans.autograd.random import get_rng_state as get_rng_state
@@ -129,7 +130,12 @@ _namespaces.has_torch = True
 globals().update(_functional_names.FUNCTIONS)
 globals().update(_further_names.FUNCTIONS)
 globals().update(_dtypes.DTYPES)  # last: ``float``, ``int`` and ``bool`` are dtypes in torch
-_guard(globals(), list(globals()), homes=("functrans.compat.torch", "functrans.autograd"))
+_guard(
+    globals(),
+    list(globals()),
+    homes=("functrans.compat.torch", "functrans.autograd"),
+    make=_overridable,
+)
 
 
 def __getattr__(name: str) -> _Any:

@@ -8,11 +8,17 @@ Layer: ``compat``.
 from __future__ import annotations
 
 from functrans.autograd.methods.linear_algebra import LINALG
+from functrans.autograd.overrides import overridable as _overridable
 from functrans.compat.torch.not_offered import nothing_else
 from functrans.core.boundary import guard as _guard
 
 globals().update(LINALG)
-_guard(globals(), list(globals()), homes=("functrans.compat.torch", "functrans.autograd"))
+_guard(
+    globals(),
+    list(globals()),
+    homes=("functrans.compat.torch", "functrans.autograd"),
+    make=_overridable,
+)
 
 __path__: list[str] = []  # import statements ask for what is not here, too
 __getattr__ = nothing_else(__name__)

@@ -16,6 +16,7 @@ import numpy as np
 
 from functrans.autograd.methods.rows import form
 from functrans.autograd.programs import Operation
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.compat.torch.nn.layers import padded
@@ -457,6 +458,8 @@ def _avg_pooled(
         # torch's class and words: its means are of floating numbers, and of int64
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{short_dtype(input.dtype)}'")
     divisor = divisor_override
+    if divisor is not None:
+        divisor = integer(divisor, "divisor_override", f"avg_pool{_rank}d")
     if divisor == 0:
         raise RuntimeError("divisor must be not zero")
     is_even = not any(low or high for low, high in pads)

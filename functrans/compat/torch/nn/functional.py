@@ -5,6 +5,7 @@ Re-exports what ``activations``, ``losses``, ``layers`` and ``convolutions`` def
 Layer: ``compat``.
 """
 
+from functrans.autograd.overrides import overridable as _overridable
 from functrans.compat.torch.nn.activations import *
 from functrans.compat.torch.nn.attention import *
 from functrans.compat.torch.nn.convolutions import *
@@ -18,6 +19,11 @@ from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.core.boundary import guard as _guard
 
 __path__: list[str] = []  # import statements ask for what is not here, too
-_guard(globals(), list(globals()), homes=("functrans.compat.torch", "functrans.autograd"))
+_guard(
+    globals(),
+    list(globals()),
+    homes=("functrans.compat.torch", "functrans.autograd"),
+    make=_overridable,
+)
 
 __getattr__ = _nothing_else(__name__)
