@@ -633,8 +633,8 @@ class Factories:
         Raises:
           RuntimeError: a negative deviation.
         """
-        typed = [x.dtype for x in (mean, std) if isinstance(x, Tensor)]
-        kind = np.dtype(dtype or (typed[0] if typed else self.default()))
+        typed = [x.dtype for x in (mean, std) if isinstance(x, Tensor) and size is None]
+        kind = self._floating("normal_kernel_cpu", dtype or (typed[0] if typed else None))
         shapes = (x.shape if isinstance(x, Tensor) else np.shape(x) for x in (mean, std))
         shape = np.broadcast_shapes(*shapes) if size is None else tuple(size)
 

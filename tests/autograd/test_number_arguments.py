@@ -291,3 +291,23 @@ def test_strides_of_pooling_are_integers_of_numpy() -> None:
     assert F.avg_pool1d(X[None], 2, stride=two).shape == (1, 3)
     assert F.max_pool2d(M[None], 2, stride=one).shape == (1, 2, 2)
     assert torch.nn.MaxPool1d(two)(X[None]).shape == (1, 3)
+
+
+def test_factors_of_products_of_integers_are_integers() -> None:
+    i, v = torch.arange(4).reshape(2, 2), torch.arange(2)
+    product = torch.addmm(i, i, i, beta=2.7, alpha=1.5)
+    assert product.dtype == torch.int64
+    assert product.tolist() == [[2, 5], [10, 17]]
+    assert torch.addmv(v, i, v, alpha=1.5).tolist() == [1, 4]
+    with pytest.raises(RuntimeError, match="must not be floating"):
+        torch.addr(i, v, v, alpha=1.5)
+
+
+def test_random_numbers_and_choices_have_the_default_dtype() -> None:
+    two, mask = torch.tensor(2), V > 1
+    assert torch.normal(two, two, (2,)).dtype == torch.float32
+    with pytest.raises(NotImplementedError, match="normal_kernel_cpu"):
+        torch.normal(two, 2.0)
+    assert torch.distributions.Normal(two, 1.0).log_prob(V).dtype == torch.float32
+    assert torch.where(mask, np.int32(2), 0).dtype == torch.int64
+    assert torch.where(mask, 2 + 0j, 0).dtype == torch.complex64

@@ -28,7 +28,7 @@ from functrans.autograd.methods.rows import (
     rows_of,
     with_out,
 )
-from functrans.autograd.promotion import default_of, exact, result_dtype, to_dtype
+from functrans.autograd.promotion import default_of, exact, number_dtype, result_dtype, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import elementwise
 from functrans.core.values import Array
@@ -165,8 +165,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: objec
             f"{condition.dtype}"
         )
     dtype = result_dtype(input, other)
-    if not isinstance(input, Tensor) and not isinstance(other, Tensor) and dtype.kind == "f":
-        dtype = default_of(condition)
+    if not isinstance(input, Tensor) and not isinstance(other, Tensor) and dtype.kind in "fc":
+        dtype = number_dtype(complex if dtype.kind == "c" else float, default_of(condition))
     mask = to_dtype(condition, np.dtype(bool))
     a, b = (in_dtype(x, dtype, exact) for x in (input, other))
     return named(elementwise(ew.where_p, mask, a, b), "Where")

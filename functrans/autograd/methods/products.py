@@ -199,6 +199,13 @@ def _adding(
 
         alpha = number(label.lower(), "alpha", alpha)
         beta = number(label.lower(), "beta", beta)
+        if input.dtype.kind in "iu":
+            if label == "Addr" and float in (type(alpha), type(beta)):
+                raise RuntimeError(
+                    "For integral input tensors, arguments alpha and beta must not be floating "
+                    "point numbers."
+                )
+            alpha, beta = (int(x) if isinstance(x, float) else x for x in (alpha, beta))
 
         def of(x: Any, a: Any, b: Any) -> Any:
             made = product(a, b)

@@ -472,7 +472,13 @@ def _member(name: str, word: Any) -> Any:
         if self._validate_args and name != "icdf":
             self._validate_sample(value)
         operands = [getattr(self, each) for each in names]
-        return composite(label, word, value_beside(value, operands), *operands)
+        value = value_beside(value, operands)
+        if value.dtype.kind == "f":  # of which NumPy would make float64 beside integers
+            operands = [
+                to_dtype(x, value.dtype) if isinstance(x, Tensor) and x.dtype.kind in "iub" else x
+                for x in operands
+            ]
+        return composite(label, word, value, *operands)
 
     def rsample(self: Any, sample_shape: Shape = EMPTY) -> Any:
         shape = self._extended_shape(sample_shape)
