@@ -484,3 +484,12 @@ def test_settings_of_classes_of_rows_can_be_changed() -> None:
 def test_wrong_arguments_of_classes_of_rows_are_refused(call: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         call()
+
+
+def test_parameters_that_are_taken_over_require_gradients_as_those_before() -> None:
+    for frozen in (True, False):
+        m = torch.nn.Linear(1, 1).requires_grad_(not frozen)
+        other = torch.nn.Linear(1, 1).requires_grad_(frozen)
+        m.load_state_dict(other.state_dict(keep_vars=True), assign=True)
+        assert m.weight is other.weight
+        assert m.weight.requires_grad is not frozen

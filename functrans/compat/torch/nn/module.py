@@ -614,7 +614,9 @@ class Module(HookRegistration):
     def _load_one(self, name: str, own: Tensor, given: Any, take: bool) -> None:
         if take and isinstance(given, Tensor):
             if name in self._parameters:
-                if not isinstance(given, Parameter):
+                if isinstance(given, Parameter):
+                    given.requires_grad_(own.requires_grad)
+                else:
                     given = Parameter(given, requires_grad=own.requires_grad)
                 self._parameters[name] = given
             else:
