@@ -3,6 +3,7 @@
 import json
 import warnings
 
+import numpy as np
 import pytest
 
 import functrans.compat.torch as torch
@@ -38,3 +39,22 @@ def test_none_is_no_number_to_be_written(index):
     with pytest.raises(TypeError, match="can't assign a NoneType"):
         x[index] = None
     assert x.tolist() == [0.0] * 3
+
+
+def test_what_is_written_to_a_part_is_cast() -> None:
+    z, rows, truth = torch.arange(4), torch.arange(4).reshape(2, 2), torch.arange(4) > 2
+    z[1] = torch.tensor(5.7)
+    z[2:] = torch.tensor(6.7)
+    rows[1] = torch.ones(2) * 2.7
+    truth[2] = torch.tensor(3)
+    assert (z.tolist(), rows.tolist()) == ([0, 5, 6, 6], [[0, 1], [2, 2]])
+    assert truth.tolist() == [False, False, True, True]
+    z[0] = np.float64(2.7)
+    z[z > 5] = np.float64(2.7)
+    assert z.tolist() == [2, 5, 2, 2]
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    part = torch.zeros(2, 2)
+    part[1] = x * 3
+    part.sum().backward()
+    assert x.grad is not None
+    assert (x.grad.dtype, x.grad.tolist()) == (torch.float64, [3.0, 3.0])

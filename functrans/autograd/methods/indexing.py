@@ -17,7 +17,7 @@ import numpy as np
 from functrans.arrays.indexing import index_value, updated
 from functrans.autograd.composites import composite
 from functrans.autograd.methods.rows import overwrite
-from functrans.autograd.promotion import as_tensor, exact
+from functrans.autograd.promotion import as_tensor, exact, python_number, to_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view
 from functrans.autograd.writes import check_write, write
@@ -255,7 +255,8 @@ def _getitem(self: Tensor, index: object) -> Tensor:
 
 def _setitem(self: Tensor, index: object, value: Any) -> None:
     index = plain_index(index)
-    value = as_tensor(value, self)
+    is_tensor = isinstance(value, Tensor)
+    value = python_number(value) if isinstance(value, np.generic) else as_tensor(value, self)
     if value is None:
         raise TypeError(f"can't assign a NoneType to a tensor of dtype {self.dtype}")
     if not isinstance(value, Tensor):
@@ -268,6 +269,8 @@ def _setitem(self: Tensor, index: object, value: Any) -> None:
         extra = len(value.shape) - len(part.shape)
         if extra > 0 and value.shape[:extra] == (1,) * extra:
             value = value.reshape(value.shape[extra:])
+        if is_tensor:  # to any dtype, as copy_
+            value = to_dtype(value, part.dtype)
         write("copy_", part, value)
         return
     parts = _selects_first(index, len(self.shape))
