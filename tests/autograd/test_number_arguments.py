@@ -311,3 +311,14 @@ def test_random_numbers_and_choices_have_the_default_dtype() -> None:
     assert torch.distributions.Normal(two, 1.0).log_prob(V).dtype == torch.float32
     assert torch.where(mask, np.int32(2), 0).dtype == torch.int64
     assert torch.where(mask, 2 + 0j, 0).dtype == torch.complex64
+
+
+def test_tensors_without_axes_stand_for_numbers_of_any_dtype() -> None:
+    one, half = torch.tensor(1), torch.tensor(0.5, dtype=torch.float64)
+    assert torch.fft.fftfreq(torch.tensor(2)).tolist() == [0.0, -0.5]
+    assert_array_equal(torch.polygamma(one, V + 1).numpy(), torch.polygamma(1, V + 1).numpy())
+    assert_array_equal((V + 1).polygamma(one).numpy(), torch.polygamma(1, V + 1).numpy())
+    for weight in (half, half.to(torch.float16)):
+        found = torch.lerp(V, V + 1, weight)
+        assert (found.dtype, found.tolist()) == (torch.float32, [0.5, 1.5, 2.5])
+    assert [len(x) for x in torch.tensor_split(V, np.int64(2))] == [2, 1]

@@ -44,7 +44,8 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
       RuntimeError: the dtypes differ.
     """
     for x, name in ((end, "end"), (weight, "weight")):
-        if isinstance(x, Tensor) and x.dtype != input.dtype:
+        is_number = name == "weight" and not getattr(x, "shape", ())
+        if isinstance(x, Tensor) and x.dtype != input.dtype and not is_number:
             raise RuntimeError(f"expected dtype {input.dtype} for `{name}` but got dtype {x.dtype}")
     if isinstance(weight, Tensor):
         return joined("LerpBackward1", _blended, input, end, weight)

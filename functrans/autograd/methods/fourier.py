@@ -22,6 +22,7 @@ from functrans.autograd.methods.rows import (
     with_out,
 )
 from functrans.autograd.promotion import to_dtype, torch_defaults
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor, called
 from functrans.core.dispatch import dtype_of
 from functrans.core.values import Array
@@ -104,6 +105,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
         requires_grad: bool = False,
         **_: object,
     ) -> Tensor:
+        n = integer(n, "n", f"fft_{name}")
         result: Any = constant(function(n, d).astype(dtype or torch_defaults.dtype))
         return result.requires_grad_() if requires_grad else result
 

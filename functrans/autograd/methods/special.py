@@ -21,6 +21,7 @@ from functrans.autograd.methods.rows import (
     methods_of,
     with_out,
 )
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor
 from functrans.primitives import torch_elementwise as te
 from functrans.primitives.special import functions as sf
@@ -32,14 +33,19 @@ def _of_order(n: int) -> Callable[..., Any]:
     return lambda x: factor * sf.zeta(float(n + 1), x)
 
 
+def _is_order(n: Tensor) -> bool:
+    return not n.shape and n.dtype.kind in "iu"
+
+
 def polygamma(n: int, input: Tensor) -> Tensor:
     """The derivative of order ``n`` of ``digamma``.
 
     Raises:
       RuntimeError: ``n`` is negative.
     """
-    if isinstance(n, Tensor):
+    if isinstance(n, Tensor) and not (isinstance(input, Tensor) and _is_order(n)):
         n, input = input, n
+    n = integer(n, "n", "polygamma")
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     x = floating(input)
