@@ -65,7 +65,10 @@ def _plain_data(data: object, found: set[Any]) -> Any:
         found.add(data.dtype)
         return data
     if isinstance(data, (list, tuple)):
-        return [_plain_data(item, found) for item in data]
+        items = [_plain_data(item, found) for item in data]
+        if not any(isinstance(x, Tensor) for x in data):
+            return items
+        return [x.reshape(()) if getattr(x, "size", 0) == 1 else x for x in items]
     found.add(type(data))
     return data
 

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import functrans.compat.torch as torch
@@ -240,3 +241,26 @@ def test_leftover_names() -> None:
     with torch.autograd.profiler.profile():
         assert torch.autograd._profiler_enabled()
     assert torch.autograd.profiler_util.FunctionEvent.__name__ == "FunctionEvent"
+
+
+def test_all_and_any_of_no_axes_reduce_nothing() -> None:
+    x = torch.tensor([[0.0, 1.0], [2.0, 0.0]])
+    for result in (x.all(()), x.any(dim=[]), torch.all(x, (), keepdim=True)):
+        assert result.tolist() == [[False, True], [True, False]]
+    assert x.all().item() is False
+
+
+def test_tensors_of_one_element_are_numbers_in_nested_data() -> None:
+    assert torch.tensor([torch.ones(1), torch.ones(1)]).shape == (2,)
+    assert torch.tensor([[torch.ones(1, 1)], [2]]).shape == (2, 1)
+    assert torch.tensor([torch.ones(2), torch.ones(2)]).shape == (2, 2)
+
+
+def test_reversed_gives_a_tensor() -> None:
+    x = torch.arange(4).reshape(2, 2)
+    assert reversed(x).tolist() == [[2, 3], [0, 1]]
+    assert reversed(torch.tensor(1)).item() == 1
+
+
+def test_bytes_in_an_array_are_a_mask() -> None:
+    assert torch.arange(4)[np.array([1, 0, 1, 0], np.uint8)].tolist() == [0, 2]

@@ -64,6 +64,8 @@ def _plain_item(index: object) -> Any:
         return value.item() if not index.shape and index.dtype.kind in "iu" else np.asarray(value)
     if isinstance(index, (list, range, tuple)):
         return np.asarray([_plain_item(i) for i in index], None if len(index) else np.int64)
+    if isinstance(index, np.ndarray) and index.shape and index.dtype == np.uint8:
+        return index.astype(bool)
     return index
 
 

@@ -434,6 +434,8 @@ def _truth(
         found = function(x != 0, axes)
         return structural.cast(found, np.dtype(np.uint8)) if is_bytes else found
 
+    if isinstance(dim, (tuple, list)) and not dim:  # no axes, unlike in sums
+        return composite(label, lambda x: of(x, ()), self)
     return reduced(label, self, of, dim, keepdim)
 
 

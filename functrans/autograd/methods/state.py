@@ -487,6 +487,10 @@ def _iter(self: Tensor) -> Iterator[Tensor]:
     return iter(self.unbind(0))
 
 
+def _reversed(self: Tensor) -> Tensor:
+    return self.flip(0) if self.shape else self
+
+
 def _format(self: Tensor, spec: str) -> str:
     is_number = not self.shape and type(self) is Tensor  # a parameter is printed as one
     if is_number and (spec or not isinstance(self._value, Tracer)):
@@ -746,6 +750,7 @@ METHODS: dict[str, Any] = {
     "__index__": _index,
     "__len__": _len,
     "__iter__": _iter,
+    "__reversed__": _reversed,
     "__format__": _format,
     "__hash__": _hash,
     "__copy__": _copy,
