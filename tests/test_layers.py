@@ -219,12 +219,12 @@ explain
 labels listing modes profiler_events sizes
 dtypes refusals
 pictures tensors
-hooks jitted.held overrides profiler residuals
+hooks jitted.held profiler residuals
 overlaps saved_values
 nodes
 anomaly kinks recording
 custom_functions func_modules jitted.session jitted.steps on_values promotion
-random
+overrides random
 func_batches
 engine
 api composites function_nodes jitted.closing methods.printing
