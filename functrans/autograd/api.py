@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans.autograd.engine import run_backward
-from functrans.autograd.hooks import retain
+from functrans.autograd.hooks import made_by, retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.modes import torch_defaults
 from functrans.autograd.nodes import GraphNode, LeafNode
@@ -66,7 +66,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "It is not possible to get the gradient edge for a Tensor that does not require "
             "gradients"
         )
-    return GradientEdge(*edge_of(node))
+    return GradientEdge(made_by(tensor, node), edge_of(node)[1])
 
 
 def _many(given: Any) -> tuple[Any, ...]:
@@ -80,6 +80,8 @@ def _place(x: Any) -> Any:
     if not isinstance(x, GradientEdge):
         return node_of(x) if isinstance(x, Tensor) else None
     node, index, _ = x
+    if node.below is not None and not node.below[1].is_open:
+        node = node.below[0]
     n = 1 if node.shape is not None else len(node.dtype)
     if not 0 <= index < n:
         raise IndexError(f"{node.name()} has {n} results; there is none of number {index}")

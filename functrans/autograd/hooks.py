@@ -160,6 +160,24 @@ def add_hook(node: object, kind: Kind, hook: Callable[..., Any]) -> RemovableHan
     return handle
 
 
+def add_node_hook(node: Any, kind: Kind, hook: Callable[..., Any]) -> RemovableHandle:
+    """Add a hook to a node; of a dual tensor also to that of its primal."""
+    handle = add_hook(node, kind, hook)
+    if node.below is not None:
+        carry(node.below[0], Annotation(kind, hook, 0, handle.id, weakref.ref(handle)))
+    return handle
+
+
+def made_by(tensor: Tensor, node: object) -> Any:
+    """The node of an equation as the user gets it: one of a dual tensor knows its primal's."""
+    made, _ = edge_of(node)
+    for primal in _primals(tensor):
+        own, _ = edge_of(primal)
+        if (own.shape is None) == (made.shape is None) and own not in made.parents:
+            made.below = own, tensor._trace
+    return made
+
+
 def carry(node: Any, note: Annotation) -> None:
     """Attach to a node what the equation carries that it was made by, unless it has it."""
     node, result = edge_of(node)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.hooks import RemovableHandle, add_hook, annotate, changing
+from functrans.autograd.hooks import RemovableHandle, add_node_hook, annotate, changing
 from functrans.autograd.labels import SAVES_NOTHING, edge_of, label_of
 from functrans.autograd.listing import drawn_as_dot, recorded_program
 from functrans.autograd.pictures import drawn_as_html
@@ -74,9 +74,15 @@ running = Running()
 
 
 class Hooked:
-    """What nodes have for their user: hooks, metadata, printouts."""
+    """What nodes have for their user: hooks, metadata, printouts.
+
+    Attributes:
+      below: of a node of a dual tensor the primal's, by which gradients come after the level, and
+        the trace of the level.
+    """
 
     annotations: tuple[Annotation, ...]
+    below: tuple[Any, Any] | None = None
     _metadata: dict[str, Any] | None = None
 
     def discard(self, number: int) -> None:
@@ -88,7 +94,7 @@ class Hooked:
     def metadata(self) -> dict[str, Any]:
         """A dictionary for the user."""
         if self._metadata is None:
-            self._metadata = {}
+            self._metadata = {} if self.below is None else self.below[0].metadata
         return self._metadata
 
     @property
@@ -111,7 +117,7 @@ class Hooked:
         Returns:
           A handle, whose ``remove()`` ends it.
         """
-        return add_hook(self, POST_HOOK, hook)
+        return add_node_hook(self, POST_HOOK, hook)
 
     def register_prehook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call a function with the gradients of the results before the node runs.
@@ -122,7 +128,7 @@ class Hooked:
         Returns:
           A handle, whose ``remove()`` ends it.
         """
-        return add_hook(self, PRE_HOOK, hook)
+        return add_node_hook(self, PRE_HOOK, hook)
 
     def _sequence_nr(self) -> int:
         """A number that increases with creation: nodes run latest first."""

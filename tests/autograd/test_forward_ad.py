@@ -799,3 +799,39 @@ def test_writes_to_a_tangent_after_the_level_reach_nothing_else(follow: Any) -> 
         direction.mul_(2.0)
         assert_allclose(view.detach(), X[-len(view) :])
         assert_allclose(direction, 2 * T)
+
+
+NODES: dict[str, Any] = {
+    "dual": lambda d: d,
+    "product": lambda d: d * 2,
+    "part": lambda d: d[1:],
+    "sine": lambda d: d.sin(),
+    "one of several": lambda d: d.split(1)[1],
+}
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("made", NODES)
+def test_what_is_registered_on_nodes_in_a_level_holds_after_it(made: str, before: bool) -> None:
+    x = leaf()
+    with fw.dual_level():
+        z = NODES[made](fw.make_dual(x * 1, tensor(T)))
+        y = z.sum()
+        (right,) = grad(y, x, retain_graph=True)
+        edge = torch.autograd.graph.get_gradient_edge(z)
+        z.grad_fn.metadata["key"] = 1
+        handle = z.grad_fn.register_prehook(
+            lambda g: tuple(None if each is None else each * 10 for each in g)
+        )
+        if not before:
+            z.grad_fn.register_hook(
+                lambda inputs, _: tuple(None if each is None else each * 3 for each in inputs)
+            )
+        if before:
+            assert_allclose(grad(y, x, retain_graph=True)[0], 10 * right)
+    assert z.grad_fn.metadata == {"key": 1}
+    assert_allclose(grad(y, edge, retain_graph=True)[0], np.ones(z.shape))
+    factor = 10 if before else 30
+    assert_allclose(grad(y, x, retain_graph=True)[0], factor * right.detach())
+    handle.remove()
+    assert_allclose(grad(y, x)[0], factor / 10 * right.detach())

@@ -20,7 +20,7 @@ from functrans.arrays.sparse import answer_to_scipy
 from functrans.autograd import api
 from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE, given_dtype
-from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, retain
+from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, made_by, retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.methods.rows import by_name, concrete, layout_of
 from functrans.autograd.methods.shaping import axis_of
@@ -106,7 +106,7 @@ def is_leaf(self: Tensor) -> bool:
 def _get_grad_fn(self: Tensor) -> GraphNode | Any:
     """The node that made it; ``None`` for leaves."""
     node = node_of(self)
-    return None if node is None or node.primitive is None else shown(edge_of(node)[0])
+    return None if node is None or node.primitive is None else shown(made_by(self, node))
 
 
 def _get_output_nr(self: Tensor) -> int:
