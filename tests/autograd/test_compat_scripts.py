@@ -33,7 +33,7 @@ PACKAGE = "functrans.compat.torch"
         ((range(3),), (3,), [0, 1, 2]),
         ((np.array([1, 2]),), (2,), [1, 2]),
         ((torch.Size([1, 2]),), (1, 2), [[0, 0]]),
-        (([torch.ones(1), torch.ones(1)],), (2, 1), [[1], [1]]),
+        (([torch.ones(1), torch.ones(1)],), (2,), [1, 1]),
     ],
 )
 def test_the_class_makes_float32_of_sizes_and_data(args, shape, values):
