@@ -77,8 +77,8 @@ def _common(found: set[Any], default: np.dtype) -> np.dtype | None:
     """Torch's dtype of nested data: all count alike; ``None`` where NumPy's is taken."""
     dtypes = set()
     for x in found:
-        number = isinstance(x, type) and issubclass(x, (bool, int, float, complex))
-        dtypes.add(number_dtype(x, default) if number else x)
+        is_number = isinstance(x, type) and issubclass(x, (bool, int, float, complex))
+        dtypes.add(number_dtype(x, default) if is_number else x)
     if not all(isinstance(x, np.dtype) and x.kind in CATEGORY for x in dtypes):
         return None
     return functools.reduce(wider, dtypes)
@@ -488,10 +488,11 @@ class Factories:
         Raises:
           RuntimeError: a negative number of them, or ends that the dtype does not have.
         """
-        if integer(steps, "steps", "linspace") < 0:
+        steps = integer(steps, "steps", "linspace")
+        if steps < 0:
             raise RuntimeError("number of steps must be non-negative")
         start, end = number("linspace", "start", start), number("linspace", "end", end)
-        value = _spaced(float(start), float(end), int(steps), np.dtype(dtype or self.default()))
+        value = _spaced(float(start), float(end), steps, np.dtype(dtype or self.default()))
         return self.made(value, requires_grad)
 
     def logspace(

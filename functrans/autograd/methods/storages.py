@@ -199,10 +199,8 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: object =
     Raises:
       RuntimeError: the tensor has derivatives or views.
     """
-    shape, reason = (
-        extents(sizes or (size,), "resize_"),
-        "cannot resize variables that require grad",
-    )
+    shape = extents(sizes or (size,), "resize_")
+    reason = "cannot resize variables that require grad"
     is_same = shape == self._value.shape
     if not is_same or self._inference or node_of(self) is not None:
         _check(self, "resize_", reason)
