@@ -135,6 +135,34 @@ def test_data_that_are_set_in_a_dual_level_share_memory_without_axes_too() -> No
         assert dual.item() == 1.5
 
 
+@pytest.mark.parametrize("kind", ["leaf", "view", "plain", "dual"])
+@pytest.mark.parametrize("given", ["dual", "view of a dual"])
+def test_data_that_are_set_to_a_dual_tensor_are_its_numbers_alone(kind: str, given: str) -> None:
+    level = torch.autograd.forward_ad
+    with level.dual_level():
+        primal = torch.tensor([[0.25, 0.5, 1.0]])
+        value = level.make_dual(primal, torch.full((1, 3), 9.0))
+        if given != "dual":
+            value = value[0]
+        shape = value.shape if kind == "dual" else (2,)
+        target = {
+            "leaf": torch.zeros(2, requires_grad=True),
+            "view": torch.zeros(2, 2)[0],
+            "plain": torch.zeros(()),
+            "dual": level.make_dual(torch.zeros(shape), torch.full(shape, 2.0)),
+        }[kind]
+        target.data = value
+        assert_allclose(target.detach().reshape(3).numpy(), [0.25, 0.5, 1.0])
+        parts = level.unpack_dual(2.0 * target)
+        assert parts.primal.shape == value.shape
+        assert kind == "dual" or parts.tangent is None
+        assert kind != "dual" or parts.tangent.flatten().tolist() == [4.0] * 3
+        primal.mul_(2.0)
+        assert_allclose(target.detach().reshape(3).numpy(), [0.5, 1.0, 2.0])
+    assert tuple(target.shape) == tuple(value.shape)
+    assert_allclose((target + 1.0).detach().reshape(3).numpy(), [1.5, 2.0, 3.0])
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (2, 2)])
 @pytest.mark.parametrize("requires", [False, True])
 def test_a_strided_view_of_a_tensor_without_axes_shares_its_memory(

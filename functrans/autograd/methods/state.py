@@ -20,6 +20,7 @@ from functrans.arrays.sparse import answer_to_scipy
 from functrans.autograd import api
 from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE, given_dtype
+from functrans.autograd.forward_ad import unpack_dual
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, made_by, retain
 from functrans.autograd.labels import edge_of
 from functrans.autograd.methods.rows import by_name, concrete, layout_of
@@ -187,6 +188,8 @@ def _is_view(self: Tensor) -> bool:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
+    if value._trace.keeps_account:  # its numbers alone, without the tangent
+        value = unpack_dual(value).primal.detach()
     node = node_of(self)
     if self._view is not None and isinstance(self._value, Tracer):
         raise RuntimeError(
