@@ -462,3 +462,25 @@ def test_what_is_left_of_a_dual_level_belongs_to_the_transform_around_it(f: Any)
     second = leaf.clone().detach().requires_grad_()
     func.vjp(f, second)[0].backward()
     close(second.grad, expected)
+
+
+@pytest.mark.parametrize("of", [torch.nn.Parameter, torch.nn.Buffer])
+def test_a_parameter_is_a_constant_of_the_innermost_level_on_the_memory_it_was_made_of(
+    of: Any,
+) -> None:
+    level = torch.autograd.forward_ad
+    with level.dual_level():
+        dual = level.make_dual(torch.ones(2), torch.ones(2))
+        for x in (dual, dual[...], 1.0 * dual):
+            made = of(x)
+            assert made.requires_grad is (of is torch.nn.Parameter)
+            assert level.unpack_dual(3.0 * made).tangent is None
+            with torch.no_grad():
+                made.mul_(5.0)
+            assert x[0].item() == made[0].item()
+    one = torch.tensor([1.0, 2.0])
+    assert torch.func.grad(lambda v: (of(v) * v).sum())(one).tolist() == [1.0, 2.0]
+    assert torch.func.jvp(lambda v: of(v) * v, (one,), (one,))[1].tolist() == [1.0, 4.0]
+    assert torch.func.vmap(lambda v: 2.0 * of(v))(one).tolist() == [2.0, 4.0]
+    inner = torch.func.grad(lambda v: torch.func.grad(lambda w: (of(v) * w).sum())(v).sum())
+    assert inner(one).tolist() == [0.0, 0.0]

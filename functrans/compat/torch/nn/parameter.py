@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.forward_ad import unpack_dual
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
+from functrans.core.dispatch import Tracer
 
 
 def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
-    """A leaf of a class on the memory of a tensor.
+    """A leaf of a class on the memory of a tensor, a constant of the innermost level.
 
     Args:
       cls: the class.
@@ -28,6 +30,10 @@ def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
     if data is None:
         self._value = np.empty(0, torch_defaults.dtype)
     elif isinstance(data, Tensor):
+        if data._trace.keeps_account:
+            data = unpack_dual(data).primal
+        if isinstance(data._value, Tracer):
+            data = data.data
         enter_session(data)
         self._value = data._memory()
         self._storage = data._stored()
