@@ -235,6 +235,50 @@ def test_a_jitted_step_does_what_the_eager_one_does(make: Callable[[Any], Any]) 
         assert_allclose(b, a, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+        lambda p: optim.RMSprop(p, lr=0.01, momentum=0.5),
+        *(lambda p, c=c: c(p) for c in (optim.Adam, optim.AdamW, optim.Adamax, optim.NAdam)),
+    ],
+)
+@pytest.mark.parametrize("cyclic", [False, True])
+def test_a_jitted_step_is_traced_once_for_all_momenta_of_a_schedule(
+    make: Callable[[Any], Any], cyclic: bool
+) -> None:
+    def run(compiled: bool) -> Any:
+        p = torch.tensor([1.0, -2.0, 0.5], requires_grad=True)
+        optimizer = make([p])
+        rates = optim.lr_scheduler
+        schedule = (
+            rates.CyclicLR(optimizer, 0.01, 0.1, 3, cycle_momentum=True)
+            if cyclic
+            else rates.OneCycleLR(optimizer, 0.1, 12)
+        )
+        programs, values = [], []
+
+        def step() -> None:
+            p.grad = p.detach() ** 3
+            optimizer.step()
+
+        call = ft.jit(step) if compiled else step
+        for _ in range(8):
+            call()
+            schedule.step()
+            values.append(p.detach().numpy().copy())
+            if compiled:
+                programs.append(len(call.explain()))
+        name = "betas" if "betas" in optimizer.defaults else "momentum"
+        kind = type(optimizer.defaults[name])
+        return values, programs, type(optimizer.param_groups[0][name]) is kind
+
+    (eager, *_), (jitted, programs, is_same_kind) = run(False), run(True)
+    assert_allclose(jitted, eager, rtol=1e-5)
+    assert programs[2:] == [programs[2]] * 6
+    assert is_same_kind
+
+
 @pytest.mark.parametrize("name", ["NAdam", "ASGD", "RAdam"])
 def test_numbers_of_states_have_the_default_dtype_where_it_is_double(name):
     torch.set_default_dtype(np.float64)

@@ -156,9 +156,9 @@ def closed(
     values.extend(new._value for *_, new in changed)
     values.extend(new for *_, new in changes.counted)
     results, outs = _results(flat, places, session)
-    for part, key, _, argument in session.numbers:
-        hidden.append(Place.slot(part, key))
-        variables.append(argument._var)
+    for part, key, _, numbers in session.numbers:
+        hidden.extend(Place.slots(part, key))
+        variables.extend([number._var for number in numbers])
     # Tensors that were made arguments just in case are let go of.
     used: set[Any] = {atom for eqn in session.staging.eqns for atom in eqn.inputs}
     used.update(map(_var, (*values, *outs)))
@@ -463,7 +463,7 @@ def _guards(
 ) -> Iterator[Callable[[Leaves], bool]]:
     """What a program depends on beside its arguments."""
     for part, key, was, _ in session.numbers:
-        part.free[key] = _of_type(type(was))
+        part.free[key] = _of_types(was)
     for slot, was, _ in changed:
         assert slot.part is not None
         slot.part.free[slot.key] = _like(session.entries.get(id(was)), was)
@@ -481,8 +481,11 @@ def _is_gradient_of(tensor: Tensor, holder: Place) -> Callable[[Leaves], bool]:
     return lambda leaves: holder.find(leaves)._grad is tensor
 
 
-def _of_type(cls: type) -> Callable[[Any], bool]:
-    return lambda value: type(value) is cls
+def _of_types(was: Any) -> Callable[[Any], bool]:
+    if type(was) is not tuple:
+        return lambda value: type(value) is type(was)
+    types = [type(x) for x in was]
+    return lambda value: type(value) is tuple and [type(x) for x in value] == types
 
 
 def _like(entry: Entry | None, was: Tensor) -> Callable[[Any], bool]:

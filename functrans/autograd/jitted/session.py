@@ -87,7 +87,8 @@ class Session:
       born: tensors that were made while it is traced, by identity: constants of the program.
       hooks_before: the number of the newest hook before.
       known: objects that belong to its state, or were made while it is traced, by identity.
-      numbers: numbers that are arguments: where each stands, what it is, and what stands for it.
+      numbers: numbers that are arguments: where each, or a tuple of them, stands, and what stands
+        for it.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Session:
         self.born: dict[int, Tensor] = {}
         self.known = dict(known)
         self._meets = meets
-        self.numbers: list[tuple[Part, Any, Any, StagingTracer]] = []
+        self.numbers: list[tuple[Part, Any, Any, tuple[StagingTracer, ...]]] = []
 
     def meet(self, holder: object) -> None:
         """Note that an object with state is used.
@@ -196,19 +197,21 @@ class Session:
         leaf._trace = self.trace
 
     def adopt_number(self, part: Part, key: str) -> bool:
-        """Make a number an argument, if it is one now; whether it is."""
+        """Make a number, or each of a tuple, an argument, if it is one now; whether it is."""
         value = part.now(key)
-        is_number = type(value) in (int, float)
-        if is_number:
-            argument = self.staging.argument(aval_of(value))
-            self.numbers.append((part, key, value, argument))
-            part.put(key, argument)
-        return is_number
+        numbers = value if type(value) is tuple else (value,)
+        if not numbers or any(type(x) not in (int, float) for x in numbers):
+            return False
+        arguments = tuple([self.staging.argument(aval_of(x)) for x in numbers])
+        self.numbers.append((part, key, value, arguments))
+        part.put(key, arguments if numbers is value else arguments[0])
+        return True
 
     def restore_numbers(self) -> None:
         """Put the numbers back, where the step did not put others."""
-        for part, key, value, argument in self.numbers:
-            if part.now(key) is argument:
+        for part, key, value, arguments in self.numbers:
+            now = part.now(key)
+            if now is arguments or now is arguments[0]:
                 part.put(key, value)
 
     def _adopt_view(self, tensor: Tensor) -> None:

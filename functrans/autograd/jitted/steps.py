@@ -61,6 +61,18 @@ class Place:
         """A place in the state."""
         return cls("slot", lambda _: part.now(key), part.place(key), part, key)
 
+    @classmethod
+    def slots(cls, part: Part, key: str) -> list[Place]:
+        """The places of a number in the state, or of each number of a tuple."""
+        value = part.now(key)
+        if type(value) is not tuple:
+            return [cls.slot(part, key)]
+
+        def one(i: int) -> Place:
+            return cls("slot", lambda _: part.now(key)[i], f"{part.place(key)}[{i}]")
+
+        return [one(i) for i in range(len(value))]
+
     def derived(self, kind: str) -> Place:
         """The gradient of the tensor here, or the place of that."""
         find = self.find

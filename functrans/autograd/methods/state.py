@@ -188,7 +188,8 @@ def _is_view(self: Tensor) -> bool:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    if value._trace.keeps_account:  # its numbers alone, without the tangent
+    given: Any = value._trace
+    if given.keeps_account:  # its numbers alone, without the tangent
         value = unpack_dual(value).primal.detach()
     node = node_of(self)
     if self._view is not None and isinstance(self._value, Tracer):

@@ -30,7 +30,8 @@ def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
     if data is None:
         self._value = np.empty(0, torch_defaults.dtype)
     elif isinstance(data, Tensor):
-        if data._trace.keeps_account:
+        trace: Any = data._trace
+        if trace.keeps_account:
             data = unpack_dual(data).primal
         if isinstance(data._value, Tracer):
             data = data.data

@@ -23,6 +23,7 @@ from functrans.compat.torch.optim.updates import (
     checked,
     decayed,
     filled,
+    is_nonzero,
     kept,
     like,
     moved,
@@ -92,7 +93,7 @@ class SGD(Optimizer):
         for p, value, grad in with_gradients(group):
             lr = rate if type(rate) is float else number(rate, value.dtype)
             value, grad = decayed(group, value, grad)
-            if momentum:
+            if is_nonzero(momentum):
                 state = self.state[p]
                 have = state.get("momentum_buffer")
                 if have is None:
@@ -258,7 +259,8 @@ class RMSprop(Optimizer):
     def update(self, group: dict[str, Any]) -> None:
         """One step of a group."""
         alpha, momentum = group["alpha"], group["momentum"]
-        names = ["square_avg", *(["momentum_buffer"] if momentum > 0 else [])]
+        has_momentum = is_nonzero(momentum)
+        names = ["square_avg", *(["momentum_buffer"] if has_momentum else [])]
         names += ["grad_avg"] if group["centered"] else []
         for p, value, grad, state, _, lr in started(self, group, *names):
             square = blended("rmsprop_step_", state["square_avg"], grad * grad, alpha)
@@ -266,7 +268,7 @@ class RMSprop(Optimizer):
                 mean = moved("rmsprop_step_", state["grad_avg"], grad, 1 - alpha)
                 square = square - mean * mean
             direction = grad / (ew.sqrt(square) + group["eps"])
-            if momentum > 0:
+            if has_momentum:
                 have = state["momentum_buffer"]
                 direction = assigned("rmsprop_step_", have, momentum * value_of(have) + direction)
             assign("rmsprop_step_", p, value - lr * direction)

@@ -202,12 +202,14 @@ class Optimizer:
     def numbers_of_steps(self) -> list[tuple[dict[str, Any], str]]:
         """Where numbers stand that are arguments of a jitted step, not parts of its program.
 
-        A schedule changes learning rates between steps; the updates of this package take them as
-        they come. Those of a user's subclass may not.
+        A schedule changes learning rates between steps, and some change the momentum; the updates
+        of this package take them as they come. Those of a user's subclass may not.
         """
         if not type(self).update.__module__.startswith(__package__):
             return []
-        return [(group, "lr") for group in self.param_groups]
+        rates = [(group, "lr") for group in self.param_groups]
+        cycled = [group for group in self.param_groups if group.get("base_momentum", 0) > 0]
+        return rates + [(x, "betas" if "betas" in x else "momentum") for x in cycled]
 
     # hooks ----------------------------------------------------------------------------------------
 

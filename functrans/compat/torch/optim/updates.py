@@ -85,6 +85,11 @@ def number(x: Any, dtype: DTypeLike | None) -> Any:
     return x
 
 
+def is_nonzero(x: Any) -> bool:
+    """Whether a number takes part; one that a schedule changes between jitted steps does."""
+    return isinstance(x, Tracer) or bool(x)
+
+
 def power(base: Any, exponent: object) -> Any:
     """A power of numbers."""
     return ew.power(base, exponent) if isinstance(exponent, Tracer) else base**exponent
