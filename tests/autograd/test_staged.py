@@ -15,6 +15,7 @@ import functrans as ft
 from functrans.autograd import from_numpy, grad, no_grad, tensor
 from functrans.autograd.checkpoint import checkpoint
 from functrans.compat.torch import nn, optim, zeros
+from functrans.control import native
 from functrans.errors import ConcretizationError, UnsupportedOperationError
 
 RNG = np.random.default_rng(0)
@@ -695,3 +696,33 @@ def test_a_view_made_before_a_write_to_its_base_is_in_the_graph(use: str, made: 
     base.mul_(tensor(np.ones(3), requires_grad=True))
     with pytest.raises((RuntimeError, UnsupportedOperationError)):
         USES[use](view if made == "before" else base[:2])
+
+
+@pytest.mark.parametrize(("n", "is_compiled"), [(3, False), (30_000, True)])
+def test_what_creates_state_is_interpreted_unless_its_loops_are_long(
+    n: int, is_compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[Any] = []
+    compile_now = native.compile_now
+
+    def noted(*args: Any) -> Any:
+        compiled.append(args)
+        return compile_now(*args)
+
+    monkeypatch.setattr(native, "compile_now", noted)
+
+    def run(wrap: Callable[[Any], Any]) -> list[float]:
+        kept: dict[str, Any] = {}
+
+        def step() -> Any:
+            x = tensor([0.25, 0.5])
+            value = ft.lax.scan(lambda carry, _: (np.sin(carry) + 0.5, None), x, None, n)[0].sum()
+            kept["mean"] = kept["mean"] + 0.5 * (value - kept["mean"]) if kept else value.clone()
+            return kept["mean"].clone()
+
+        call = wrap(step)
+        return [call().item() for _ in range(2)]
+
+    values = run(ft.jit)
+    assert len(compiled) == 1 + is_compiled
+    assert_allclose(values, run(lambda f: f), rtol=1e-12)

@@ -9,13 +9,15 @@ function holds (``autograd.jitted.held``), the compiler, the cache of programs w
 The state that a function holds is a part of what its programs depend on: a number that somebody
 changes leads to another program, but for those that are arguments. A step that creates tensors in
 that state (an optimizer's, in its first step) is staged once more in the next call, with these as
-arguments; one that meets a module or optimizer that it does not hold is traced anew at once.
+arguments, and is interpreted in the first, unless it has long loops; one that meets a module or
+optimizer that it does not hold is traced anew at once.
 
 Layer: ``autograd.jitted``.
 """
 
 from __future__ import annotations
 
+import math
 import time
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -30,11 +32,12 @@ from functrans.autograd.jitted.steps import Step, plain
 from functrans.autograd.modes import modes, torch_defaults
 from functrans.autograd.recording import PERMANENT, node_of
 from functrans.autograd.tensors import Tensor
+from functrans.control.loops import scan_p
 from functrans.core.boundary import warn
 from functrans.core.caching import Recent
 from functrans.core.dispatch import Tracer, aval_of, tracing
-from functrans.core.jaxpr import Var
-from functrans.core.state import current_config, open_traces
+from functrans.core.jaxpr import Jaxpr, Var, subjaxprs
+from functrans.core.state import config, current_config, open_traces
 from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.jitted.explanations import explain
@@ -51,6 +54,8 @@ _settings: list[Callable[[], Hashable]] = []
 """Further settings that programs depend on; see ``depends_on``."""
 _MAX_MET = 64
 """Objects that a step may meet beside what it holds; copies that it makes are new in each trace."""
+_MANY_RUNS = 20_000
+"""Equations that are run with which a program that is called once is compiled all the same."""
 _SETTLED = 3
 """Calls of one kind that may create state before it is an error."""
 
@@ -126,6 +131,9 @@ class StepPrograms:
             self._unsettled.pop(key, None)
             self._keep(known, program)
         try:
+            if changed and _n_runs(program.jaxpr) < _MANY_RUNS:  # called once: not worth compiling
+                with config(native=False):
+                    return program.run(leaves, name)
             return program.run(leaves, name)
         except BaseException:
             if changed:  # what was created has no values
@@ -200,6 +208,17 @@ class StepPrograms:
         self._programs.clear()
         self._unsettled.clear()
         self._counts = {}
+
+
+def _n_runs(jaxpr: Jaxpr) -> float:
+    """How many equations an interpreter runs; infinite where values tell how often."""
+    total = 0.0
+    for eqn in jaxpr.eqns:
+        is_known = eqn.primitive.is_call or eqn.primitive is scan_p
+        times = eqn.params.get("length", 1) if is_known else None
+        inner = sum(map(_n_runs, subjaxprs(eqn.params)))
+        total += 1 + (inner and inner * (math.inf if times is None else times))
+    return total
 
 
 def _repeats(leaves: Sequence[Any]) -> Hashable:
