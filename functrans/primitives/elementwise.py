@@ -25,6 +25,7 @@ from functrans.core.lowering import Expansion
 from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.core.source import may_be_caught
 from functrans.core.values import Array
+from functrans.primitives.choosing import choose
 from functrans.primitives.family import (
     binary,
     broadcast_shapes,
@@ -125,7 +126,7 @@ def _where_aval(c: ShapedArray, a: ShapedArray, b: ShapedArray) -> tuple[ShapedA
 
 where_p: Primitive = ternary(
     "where",
-    np.where,
+    choose,
     (None, lambda t, c, a, b, y: where(c, t, 0), lambda t, c, a, b, y: where(c, 0, t)),
     ("", "a", "a"),
     abstract_eval=_where_aval,
