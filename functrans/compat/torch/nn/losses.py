@@ -487,11 +487,8 @@ def _soft_cross_entropy(
     each = log_p * target
     if weight is not None:
         each = each * _column(weight, len(shape) - axis)
-    loss = -structural.reduce_sum(each, (axis,))
-    if reduction == "mean":
-        n = math.prod(shape) // max(shape[axis], 1)
-        return structural.reduce_sum(loss, _all_axes(loss)) / float(n)
-    return _reduced(loss, reduction)
+    loss = -structural.reduce_sum(each, (axis,) if reduction == "none" else _all_axes(each))
+    return loss / (math.prod(shape) / max(shape[axis], 1)) if reduction == "mean" else loss
 
 
 _NLL = Operation("NllLoss", _nll)
