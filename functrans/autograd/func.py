@@ -288,8 +288,14 @@ def jvp(
     on_values.write_back(directions, tree.leaves(tangents))
     last = on_values.own_results(tuple(aux), is_last=True)
     own = tree.map(_viewed, on_values.own_results(out))
+    tangent = tree.map(_of_integers, tangent, out)
     slopes = on_values.own_results(tangent, originals=tree.leaves(tangents))
     return (own, slopes, *last)
+
+
+def _of_integers(tangent: Any, out: Any) -> Any:
+    """The tangent of integers is zeros of their dtype."""
+    return np.zeros(tangent.shape, out.dtype) if tree.is_float0(tangent) else tangent
 
 
 def _viewed(x: Any) -> Any:

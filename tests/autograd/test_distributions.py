@@ -906,3 +906,97 @@ def test_samples_of_normal_variables_have_no_tangents(name):
         dual = torch.autograd.forward_ad.make_dual(at, _t([0.0, 1.0]))
         found = torch.autograd.forward_ad.unpack_dual(score(dual)).tangent
     np.testing.assert_allclose(found, expected[1])
+
+
+PARAMETERS = {
+    "Bernoulli": (dist.Bernoulli, 0.3),
+    "Bernoulli, logits": (lambda x: dist.Bernoulli(logits=x), 0.3),
+    "Beta": (dist.Beta, 0.7, 1.5),
+    "Binomial": (lambda p: dist.Binomial(5, p), 0.3),
+    "Categorical": (dist.Categorical, X),
+    "Cauchy": (dist.Cauchy, 0.2, 1.0),
+    "Chi2": (dist.Chi2, 3.0),
+    "ContinuousBernoulli": (dist.ContinuousBernoulli, 0.3),
+    "Dirichlet": (dist.Dirichlet, [0.5, 2.0]),
+    "ExpRelaxedCategorical": (dist.ExpRelaxedCategorical, 0.5, X),
+    "Exponential": (dist.Exponential, 2.0),
+    "FisherSnedecor": (dist.FisherSnedecor, 3.0, 4.0),
+    "Gamma": (dist.Gamma, 2.0, 3.0),
+    "GeneralizedPareto": (dist.GeneralizedPareto, 0.0, 1.0, 0.3),
+    "Geometric": (dist.Geometric, 0.3),
+    "Gumbel": (dist.Gumbel, 0.1, 2.0),
+    "HalfCauchy": (dist.HalfCauchy, 2.0),
+    "HalfNormal": (dist.HalfNormal, 2.0),
+    "Independent": (lambda a: dist.Independent(dist.Gamma(a, 1.0), 1), [2.0, 3.0]),
+    "InverseGamma": (dist.InverseGamma, 2.0, 3.0),
+    "Kumaraswamy": (dist.Kumaraswamy, 2.0, 3.0),
+    "LKJCholesky": (lambda c: dist.LKJCholesky(3, c), 1.5),
+    "Laplace": (dist.Laplace, 1.0, 3.0),
+    "LogNormal": (dist.LogNormal, 1.0, 3.0),
+    "LogisticNormal": (dist.LogisticNormal, [1.0, 2.0], [3.0, 1.0]),
+    "LogitRelaxedBernoulli": (dist.LogitRelaxedBernoulli, 0.5, 0.3),
+    "LowRankMultivariateNormal": (
+        dist.LowRankMultivariateNormal,
+        LOC,
+        [[1.0], [0.5]],
+        [3.0, 1.0],
+    ),
+    "MixtureSameFamily": (
+        lambda p, a: dist.MixtureSameFamily(dist.Categorical(p), dist.Gamma(a, 1.0)),
+        X,
+        [1.0, 3.0],
+    ),
+    "Multinomial": (lambda p: dist.Multinomial(4, p), X),
+    "MultivariateNormal": (dist.MultivariateNormal, LOC, COVARIANCE),
+    "NegativeBinomial": (dist.NegativeBinomial, 3.0, 0.3),
+    "Normal": (dist.Normal, 1.0, 3.0),
+    "OneHotCategorical": (dist.OneHotCategorical, X),
+    "OneHotCategoricalStraightThrough": (dist.OneHotCategoricalStraightThrough, X),
+    "Pareto": (dist.Pareto, 1.0, 3.0),
+    "Poisson": (dist.Poisson, 3.0),
+    "RelaxedBernoulli": (dist.RelaxedBernoulli, 0.5, 0.3),
+    "RelaxedOneHotCategorical": (dist.RelaxedOneHotCategorical, 0.5, X),
+    "StudentT": (dist.StudentT, 3.0, 1.0, 2.0),
+    "TransformedDistribution": (
+        lambda a, b: dist.TransformedDistribution(
+            dist.Gamma(a, 1.0), [transforms.AffineTransform(b, a)]
+        ),
+        3.0,
+        1.0,
+    ),
+    "Uniform": (dist.Uniform, 0.0, 3.0),
+    "VonMises": (dist.VonMises, 0.0, 3.0),
+    "Weibull": (dist.Weibull, 2.0, 3.0),
+    "Wishart": (dist.Wishart, 4.0, COVARIANCE),
+}
+
+
+def test_the_parameters_are_those_of_all_distributions():
+    kinds = {
+        name
+        for name, kind in vars(dist).items()
+        if isinstance(kind, type) and issubclass(kind, dist.Distribution)
+    }
+    told = {name.partition(",")[0] for name in PARAMETERS}
+    assert told == kinds - {"Distribution", "ExponentialFamily"}
+
+
+@pytest.mark.filterwarnings("ignore:Low df values")
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_samples_have_no_derivatives_in_the_parameters(name):
+    make, *at = PARAMETERS[name]
+    at = tuple(map(_t, at))
+    ones = tuple(map(torch.ones_like, at))
+    ad = torch.autograd.forward_ad
+
+    def sample(*parameters):
+        return make(*parameters).sample((2,))
+
+    assert not sample(*[x.clone().requires_grad_() for x in at]).requires_grad
+    found, slope = torch.func.jvp(sample, at, ones)
+    assert slope.dtype == found.dtype
+    assert not slope.any()
+    with ad.dual_level():
+        assert ad.unpack_dual(sample(*map(ad.make_dual, at, ones))).tangent is None
+    for slope in torch.func.grad(lambda *x: sample(*x).sum().double(), tuple(range(len(at))))(*at):
+        assert not slope.any()

@@ -200,7 +200,7 @@ class TransformedDistribution(Distribution):
     def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values."""
         with no_grad():
-            return self._forward(self.base_dist.sample(sample_shape))
+            return self._forward(self.base_dist.sample(sample_shape)).detach()
 
     def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values that are differentiable in the parameters."""

@@ -136,7 +136,7 @@ class Distribution:
     def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values without derivative; ``sample_shape`` comes first in their shape."""
         with no_grad():
-            return self.rsample(sample_shape)
+            return self.rsample(sample_shape).detach()
 
     def rsample(self, sample_shape: Shape = EMPTY) -> Tensor:
         """Random values that are differentiable in the parameters."""
@@ -486,7 +486,7 @@ def _member(name: str, word: Any) -> Any:
 
     def sample(self: Any, sample_shape: Shape = EMPTY) -> Any:
         with no_grad():
-            return rsample(self, sample_shape)
+            return rsample(self, sample_shape).detach()
 
     found: Any = {"sample": sample, "rsample": rsample}.get(name, of_value if first else formula)
     found.__name__ = found.__qualname__ = name
