@@ -48,6 +48,7 @@ from functrans.errors import ConcretizationError, UnsupportedOperationError
 from functrans.passes.staging import StagingTracer
 
 _INT64 = np.dtype(np.int64)
+_STEPS = "number of steps must be non-negative"
 
 # data --------------------------------------------------------------------------------------------
 
@@ -422,9 +423,9 @@ class Factories:
         Raises:
           RuntimeError: a negative size.
         """
-        n, m = integer(n, "n", "eye"), m if m is None else integer(m, "m", "eye")
-        if n < 0:
-            raise RuntimeError(f"n must be greater or equal to 0, got {n}")
+        words = "{} must be greater or equal to 0, got {{}}"
+        n = integer(n, "n", "eye", least=0, words=words.format("n"))
+        m = n if m is None else integer(m, "m", "eye", least=0, words=words.format("m"))
         return self.made(np.eye(n, m, dtype=dtype or self.default()), requires_grad)
 
     def arange(
@@ -488,9 +489,7 @@ class Factories:
         Raises:
           RuntimeError: a negative number of them, or ends that the dtype does not have.
         """
-        steps = integer(steps, "steps", "linspace")
-        if steps < 0:
-            raise RuntimeError("number of steps must be non-negative")
+        steps = integer(steps, "steps", "linspace", least=0, words=_STEPS)
         start, end = number("linspace", "start", start), number("linspace", "end", end)
         value = _spaced(float(start), float(end), steps, np.dtype(dtype or self.default()))
         return self.made(value, requires_grad)
@@ -507,7 +506,8 @@ class Factories:
         **_: object,
     ) -> Tensor:
         """Powers of a base, whose exponents have even distances."""
-        value = np.linspace(float(start), float(end), integer(steps, "steps", "logspace"))
+        steps = integer(steps, "steps", "logspace", least=0, words=_STEPS)
+        value = np.linspace(float(start), float(end), steps)
         value = np.power(float(base), value).astype(dtype or self.default())
         return self.made(value, requires_grad)
 
@@ -598,7 +598,7 @@ class Factories:
         **_: object,
     ) -> Tensor:
         """The integers below ``n`` in random order."""
-        n = integer(n, "n", "randperm")
+        n = integer(n, "n", "randperm", least=0)
 
         def draw(size: tuple[int, ...]) -> np.ndarray:
             count = math.prod(size[:-1])

@@ -24,7 +24,17 @@ def wrong_type(x: Any, argument: str, name: str, kind: str) -> TypeError:
     return TypeError(f"{lead}argument '{argument}' must be {kind}, not {type(x).__name__}")
 
 
-def integer(x: Any, argument: str, name: str = "", kind: str = "int") -> int:
+NEGATIVE = "Trying to create tensor with negative dimension {0}: [{0}]"
+
+
+def integer(
+    x: Any,
+    argument: str,
+    name: str = "",
+    kind: str = "int",
+    least: int | None = None,
+    words: str = NEGATIVE,
+) -> int:
     """An argument that is an integer: of Python, of NumPy, or as a tensor.
 
     Args:
@@ -32,15 +42,20 @@ def integer(x: Any, argument: str, name: str = "", kind: str = "int") -> int:
       argument: its name.
       name: of the function.
       kind: what the argument is made of, for the message.
+      least: the least that is taken.
+      words: what is said of less.
 
     Raises:
       TypeError: it is something else, as a float or a truth value.
+      RuntimeError: it is less.
     """
-    if type(x) is int:
-        return x
-    if hasattr(x, "__index__") and not isinstance(x, (bool, np.bool_)):
-        return operator.index(x)
-    raise wrong_type(x, argument, name, kind)
+    if type(x) is not int:
+        if not hasattr(x, "__index__") or isinstance(x, (bool, np.bool_)):
+            raise wrong_type(x, argument, name, kind)
+        x = operator.index(x)
+    if least is not None and x < least:
+        raise RuntimeError(words.format(x))
+    return x
 
 
 class Size(tuple[int, ...]):

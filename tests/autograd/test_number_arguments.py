@@ -200,6 +200,179 @@ def test_arguments_of_other_types_are_named(call: str) -> None:
     assert "()" not in NO_NUMBERS[call] or text.startswith(NO_NUMBERS[call])
 
 
+F = torch.nn.functional
+LINES, IMAGES, VOLUMES = torch.ones(1, 2, 6), torch.ones(1, 2, 4, 4), torch.ones(1, 2, 4, 4, 4)
+COLUMNS = torch.ones(1, 8, 9)
+COUNTS: dict[str, tuple[Any, int | None]] = {
+    "tril, diagonal": (M.tril, None),
+    "tril_, diagonal": (M.clone().tril_, None),
+    "triu, diagonal": (M.triu, None),
+    "diag, diagonal": (M.diag, None),
+    "diag, diagonal of a vector": (V.diag, None),
+    "diagonal, offset": (M.diagonal, None),
+    "diag_embed, offset": (M.diag_embed, None),
+    "tril_indices, row": (lambda n: torch.tril_indices(n, 3), 0),
+    "tril_indices, col": (lambda n: torch.tril_indices(3, n), 0),
+    "tril_indices, offset": (lambda n: torch.tril_indices(3, 3, n), None),
+    "eye, n": (torch.eye, 0),
+    "eye, m": (lambda n: torch.eye(3, n), 0),
+    "randperm, n": (torch.randperm, 0),
+    "multinomial, num_samples": (lambda n: (V + 1).multinomial(n, True), 1),
+    "linspace, steps": (lambda n: torch.linspace(0, 1, n), 0),
+    "logspace, steps": (lambda n: torch.logspace(0, 1, n), 0),
+    "hann_window, window_length": (torch.hann_window, 0),
+    "kaiser_window, window_length": (torch.kaiser_window, 0),
+    "bartlett_window, window_length": (torch.bartlett_window, 0),
+    "rot90, k": (M.rot90, None),
+    "repeat_interleave, repeats": (M.repeat_interleave, 0),
+    "new_zeros, size": (M.new_zeros, 0),
+    "new_full, size": (lambda n: M.new_full((n,), 1.0), 0),
+    "repeat, repeats": (M[0].repeat, 0),
+    "tile, dims": (M.tile, 0),
+    "unfold, size": (lambda n: M.unfold(0, n, 1), 0),
+    "unfold, step": (lambda n: M.unfold(0, 2, n), 1),
+    "tensor_split, sections": (M.tensor_split, 1),
+    "kthvalue, k": (M.kthvalue, 1),
+    "diff, n": (M.diff, 0),
+    "matrix_power, n": (torch.eye(3).matrix_power, None),
+    "mvlgamma, p": ((M + 9).mvlgamma, 1),
+    "histc, bins": (M.histc, 1),
+    "bincount, minlength": (lambda n: torch.arange(3).bincount(minlength=n), 0),
+    "combinations, r": (lambda n: torch.combinations(V, n), 0),
+    "vander, N": (lambda n: torch.vander(V, n), 0),
+    "cov, correction": (lambda n: M.cov(correction=n), None),
+    "as_strided, size": (lambda n: M.as_strided((n,), (1,)), 0),
+    "as_strided, stride": (lambda n: M.as_strided((2,), (n,)), 0),
+    "fft_fft, n": (lambda n: torch.fft.fft(V, n), 1),
+    "fft_irfft, n": (lambda n: torch.fft.irfft(V, n), 1),
+    "fft_rfftn, s": (lambda n: torch.fft.rfftn(V, (n,)), None),
+    "fft_fftfreq, n": (torch.fft.fftfreq, 0),
+    "stft, n_fft": (lambda n: torch.stft(X, n, 1, return_complex=True), None),
+    "stft, hop_length": (lambda n: torch.stft(X, 4, n, return_complex=True), 1),
+    "pixel_shuffle, upscale_factor": (lambda n: F.pixel_shuffle(torch.ones(1, 4, 2, 2), n), 1),
+    "pixel_unshuffle, downscale_factor": (lambda n: F.pixel_unshuffle(IMAGES, n), 1),
+    "channel_shuffle, groups": (lambda n: F.channel_shuffle(IMAGES, n), 1),
+    "local_response_norm, kernel_size": (lambda n: F.local_response_norm(IMAGES, n), 1),
+    "layer_norm, normalized_shape": (lambda n: F.layer_norm(M[:, :2], [n]), None),
+    "group_norm, num_groups": (lambda n: F.group_norm(IMAGES, n), 1),
+    "interpolate, size": (lambda n: F.interpolate(IMAGES, n), 1),
+    "interpolate, size of a line": (lambda n: F.interpolate(LINES, [n], mode="linear"), 1),
+    "empty, size of a layer": (lambda n: torch.nn.Linear(3, n), 0),
+    "empty, size of a table": (lambda n: torch.nn.Embedding(n, 3), 0),
+    "fold, kernel_size": (lambda n: F.fold(COLUMNS, 4, n), 1),
+    "fold, stride": (lambda n: F.fold(COLUMNS[..., :4], 4, 2, stride=n), 1),
+    "conv2d, groups": (lambda n: F.conv2d(IMAGES, torch.ones(4, 1, 2, 2), groups=n), 1),
+}
+WINDOWS = {"kernel_size": 1, "stride": 1, "dilation": 1, "padding": 0, "output_padding": 0}
+OF_WINDOWS = {
+    "conv1d": (F.conv1d, (LINES, torch.ones(3, 2, 2)), "stride padding dilation"),
+    "conv2d": (F.conv2d, (IMAGES, torch.ones(3, 2, 2, 2)), "stride padding dilation"),
+    "conv3d": (F.conv3d, (VOLUMES, torch.ones(3, 2, 2, 2, 2)), "stride padding dilation"),
+    "conv_transpose1d": (
+        F.conv_transpose1d,
+        (LINES, torch.ones(2, 3, 2)),
+        "stride padding dilation output_padding",
+    ),
+    "conv_transpose2d": (
+        F.conv_transpose2d,
+        (IMAGES, torch.ones(2, 3, 2, 2)),
+        "stride padding dilation output_padding",
+    ),
+    "avg_pool1d": (F.avg_pool1d, (LINES, 4), "stride padding"),
+    "avg_pool2d": (F.avg_pool2d, (IMAGES, 4), "stride padding"),
+    "avg_pool3d": (F.avg_pool3d, (VOLUMES, 4), "stride padding"),
+    "max_pool1d": (F.max_pool1d, (LINES, 2), "stride dilation"),
+    "max_pool2d": (F.max_pool2d, (IMAGES, 2), "stride dilation"),
+    "max_pool3d": (F.max_pool3d, (VOLUMES, 2), "stride dilation"),
+    "unfold": (F.unfold, (IMAGES, 2), "stride padding dilation"),
+}
+for name, (function, operands, arguments) in OF_WINDOWS.items():
+    for argument in arguments.split():
+        COUNTS[f"{name}, {argument}"] = (
+            lambda n, f=function, xs=operands, k=argument: f(*xs, **{k: n}),
+            WINDOWS[argument],
+        )
+for name in ("avg_pool2d", "max_pool2d", "lp_pool2d", "unfold"):
+    operands = (IMAGES, 2.0) if name == "lp_pool2d" else (IMAGES,)
+    COUNTS[f"{name}, kernel_size"] = (
+        lambda n, f=getattr(F, name), xs=operands: f(*xs, n),
+        1,
+    )
+for name in ("adaptive_avg_pool2d", "adaptive_max_pool2d"):
+    COUNTS[f"{name}, output_size"] = (lambda n, f=getattr(F, name): f(IMAGES, n), 0)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_are_integers_that_are_not_too_small(name: str) -> None:
+    call, least = COUNTS[name]
+    _, argument, *_ = name.split()
+    for n in (2, np.int64(2), torch.tensor(2)):
+        if argument != "output_padding":  # smaller than the stride
+            call(n)
+    is_word = name.startswith("conv") and argument == "padding" and "transpose" not in name
+    for wrong in (2.0, 1.5, True) if is_word else (2.0, 1.5, True, "2"):
+        kind = type(wrong).__name__
+        with pytest.raises(TypeError) as caught:
+            call(wrong)
+        assert argument in str(caught.value)
+        assert kind in str(caught.value)
+    for n in () if least is None else (least - 1, -1, -3):
+        with pytest.raises(RuntimeError):
+            call(n)
+
+
+WORDS: dict[str, str] = {
+    "torch.randperm(-1)": "Trying to create tensor with negative dimension -1: [-1]",
+    "V.new_zeros(2, -1)": "Trying to create tensor with negative dimension -1: [2, -1]",
+    "torch.nn.Linear(-1, 2)": "Trying to create tensor with negative dimension -1: [2, -1]",
+    "(V + 1).multinomial(-1)": "cannot sample n_sample <= 0 samples",
+    "F.conv1d(LINES, torch.ones(3, 2, 2), padding=-1)": "negative padding is not supported",
+    "F.conv1d(LINES, torch.ones(3, 2, 2), stride=0)": "non-positive stride is not supported",
+    "F.conv1d(LINES, torch.ones(3, 2, 2), groups=0)": "non-positive groups is not supported",
+    "F.conv2d(IMAGES, torch.ones(3, 2, 2, 2), stride=(1, 1, 1))": "a single integer value or a list",
+    "F.max_pool2d(IMAGES, 0)": "kernel size should be greater than zero",
+    "F.avg_pool2d(IMAGES, 2, padding=-1)": "pad must be non-negative",
+    "F.interpolate(IMAGES, size=-1)": "Input and output sizes should be greater than 0",
+    "F.interpolate(IMAGES, scale_factor=-1)": "Input and output sizes should be greater than 0",
+    "torch.cdist(M, M, -1.0)": "cdist only supports non-negative p values",
+    "torch.tensordot(M, M, -1)": "tensordot expects dims >= 0",
+    "torch.tensordot(M, M, 1.0)": "tensordot expects dims",
+}
+
+
+@pytest.mark.parametrize("call", WORDS)
+def test_what_is_too_small_is_refused_with_the_words_of_pytorch(call: str) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        eval(call)
+    assert WORDS[call] in str(caught.value)
+
+
+@pytest.mark.parametrize("end", [2.0, 1.5, "2", np.float64(1.0)])
+def test_the_ends_of_slices_are_integers(end: Any) -> None:
+    for part in (slice(end, None), slice(None, end), slice(None, None, end)):
+        for index in (part, (part, 0), (0, part), (..., part)):
+            with pytest.raises(TypeError, match="slice indices must be integers or None"):
+                M[index]
+            with pytest.raises(TypeError, match="slice indices must be integers or None"):
+                M.clone()[index] = 0.0
+
+
+def test_truth_values_are_the_extents_of_layers_behind_the_first() -> None:
+    assert torch.nn.Linear(True, 3).weight.shape == (3, 1)
+    assert torch.nn.Embedding(3, True).weight.shape == (3, 1)
+    assert torch.nn.Conv2d(2, 2, True).weight.shape == (2, 2, 1, 1)
+    with pytest.warns(UserWarning, match="Initializing zero-element tensors is a no-op"):
+        assert torch.nn.Linear(0, 3).weight.shape == (3, 0)
+
+
+def test_what_is_compiled_can_be_called() -> None:
+    assert torch.compile(len) is len
+    assert torch.compile()(len) is len
+    for wrong in (5, "f", M):
+        with pytest.raises(AssertionError, match="A callable function is expected"):
+            torch.compile(wrong)
+
+
 @pytest.mark.parametrize("what", [X, torch.nn.Linear(1, 1)])
 def test_the_name_of_a_dtype_is_no_device(what: Any) -> None:
     with pytest.raises(RuntimeError, match=r"device 'float64' .*; the dtype is torch\.float64$"):

@@ -17,7 +17,7 @@ from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.reductions import sum_of
 from functrans.autograd.methods.rows import by_name, constant, documented, looked_at, plain
-from functrans.autograd.methods.shaping import extents
+from functrans.autograd.methods.shaping import extents, new_extents
 from functrans.autograd.promotion import default_of, exact, torch_defaults, with_default
 from functrans.autograd.random import made_like
 from functrans.autograd.tensors import Tensor, refuse_device
@@ -207,7 +207,7 @@ def _new(name: str, make: Callable[..., np.ndarray]) -> Callable[..., Any]:
         if not sizes and size is None:
             raise TypeError(f'{name}() missing 1 required positional arguments: "size"')
         refuse_device(device)
-        shape = extents(sizes or (size,), name)
+        shape = new_extents(sizes or (size,), name)
         result = FLOAT64.made(make(shape, dtype or self.dtype), requires_grad)
         return made_like(with_default(result, [self]), self)
 
@@ -226,7 +226,7 @@ def new_full(
 ) -> Tensor:
     """A tensor of one number in the same dtype."""
     refuse_device(device)
-    shape = extents((size,), "new_full")
+    shape = new_extents((size,), "new_full")
     value = np.full(shape, exact(plain(fill_value), np.dtype(dtype or self.dtype)))
     return made_like(with_default(FLOAT64.made(value, requires_grad), [self]), self)
 

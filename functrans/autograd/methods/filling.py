@@ -33,6 +33,7 @@ from functrans.autograd.modes import entered
 from functrans.autograd.promotion import exact, to_dtype, torch_kind
 from functrans.autograd.random import Generator, check_filled, check_parameters, scaled, stream
 from functrans.autograd.recording import enter_session
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_write, write
 from functrans.core.values import Array
@@ -399,6 +400,8 @@ def multinomial(
     """
     if len(input.shape) not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
+    words = "cannot sample n_sample <= 0 samples"
+    num_samples = integer(num_samples, "num_samples", "multinomial", least=1, words=words)
     if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"

@@ -46,6 +46,7 @@ def _one_axis(name: str, label: str) -> Callable[..., Any]:
         input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None
     ) -> Tensor:
         _check(f"fft_{name}", input, norm)
+        n = n if n is None else _points(n, "n", name)
         return composite(
             _label(label, input), lambda x: _narrowed(function(x, n, dim, norm), x), floating(input)
         )
@@ -56,6 +57,11 @@ def _one_axis(name: str, label: str) -> Callable[..., Any]:
 def _label(label: str, x: Tensor) -> str:
     """The name of a transform's node: that of real numbers is another one."""
     return "FftR2C" if label == "FftC2C" and x.dtype.kind != "c" else label
+
+
+def _points(n: Any, argument: str, name: str) -> int:
+    words = "Invalid number of data points ({}) specified"
+    return integer(n, argument, f"fft_{name}", least=-1 if argument == "s" else 1, words=words)
 
 
 def _check(name: str, x: Tensor, norm: str | None) -> None:
@@ -79,6 +85,7 @@ def _several_axes(name: str, label: str, default: Any) -> Callable[..., Any]:
         if not input.shape and not axes and label == "FftC2C":
             own = floating(input)
             return copied(to_dtype(own, np.result_type(own.dtype, np.complex64)), label)
+        s = s if s is None else tuple([_points(n, "s", name) for n in s])
         return composite(label, lambda x: _narrowed(function(x, s, axes, norm), x), floating(input))
 
     return documented(operation, name, f"``np.fft.{name}`` of a tensor along axes.")
@@ -105,8 +112,9 @@ def _frequencies(name: str) -> Callable[..., Any]:
         requires_grad: bool = False,
         **_: object,
     ) -> Tensor:
-        n = integer(n, "n", f"fft_{name}")
-        result: Any = constant(function(n, d).astype(dtype or torch_defaults.dtype))
+        n = integer(n, "n", f"fft_{name}", least=0)
+        values = function(n, d) if n else np.empty(0)
+        result: Any = constant(values.astype(dtype or torch_defaults.dtype))
         return result.requires_grad_() if requires_grad else result
 
     operation.__doc__ = f"``np.fft.{name}`` as a tensor."

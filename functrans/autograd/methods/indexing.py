@@ -8,6 +8,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -101,7 +102,7 @@ def _check_basic(self: Tensor, index: object) -> None:
         if item is None:
             continue
         if isinstance(item, slice):
-            if item.step is not None and int(item.step) <= 0:
+            if item.step is not None and _end(item.step) <= 0:
                 raise ValueError("step must be greater than zero")
         elif not -shape[axis] <= item < shape[axis]:
             raise IndexError(
@@ -123,13 +124,20 @@ def _label(index: object) -> str:
     return "Alias" if not items else "Slice"
 
 
+def _end(end: Any) -> int:
+    """An end of a slice, or its step."""
+    if not hasattr(end, "__index__"):
+        raise TypeError("slice indices must be integers or None or have an __index__ method")
+    return operator.index(end)
+
+
 def _clean(index: object) -> Any:
     """A basic index with plain integers."""
     if isinstance(index, tuple):
         return tuple([_clean(i) for i in index])
     if isinstance(index, slice):
-        ends = (None if i is None else int(i) for i in (index.start, index.stop, index.step))
-        return slice(*ends)
+        ends = (index.start, index.stop, index.step)
+        return slice(*[None if i is None else _end(i) for i in ends])
     return int(index) if isinstance(index, np.integer) else index
 
 

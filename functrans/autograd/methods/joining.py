@@ -33,12 +33,13 @@ from functrans.autograd.methods.shaping import (
     axis_of,
     expand,
     extents,
+    new_extents,
     refuse_number,
     reshape,
     reshaped,
 )
 from functrans.autograd.promotion import result_dtype
-from functrans.autograd.sizes import Size
+from functrans.autograd.sizes import Size, integer
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import shape_of
 from functrans.primitives import creation, movement, structural
@@ -231,6 +232,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of ``r`` elements of a vector, a row each."""
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    r = integer(r, "r", "combinations", least=0, words="Expect a non-negative number, but got {}")
     chosen = list(choose(range(input.shape[0]), r))
     index = np.array(chosen, np.int64).reshape(len(chosen), r)
     if not r:
@@ -253,6 +255,8 @@ def repeat(self: Tensor, *args: Any, repeats: Any = ()) -> Tensor:
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of "
             "tensor"
         )
+    own = (1,) * (len(counts) - len(self.shape)) + self.shape
+    new_extents([n * k for n, k in zip(own, counts, strict=True)], "repeat")
     return composite("Repeat", lambda x: fnp.tile(x, counts), self)
 
 
@@ -268,6 +272,9 @@ def repeat_interleave(self: Tensor, repeats: object, dim: int | None = None, **_
     axis = 0 if dim is None else axis_of(dim, len(self.shape))
     if not flat.shape:  # the words of PyTorch
         axis_of(axis + 1, 0)
+    if not isinstance(repeats, (Tensor, np.ndarray)):
+        words = "Repeats must be non-negative"
+        repeats = integer(repeats, "repeats", "repeat_interleave", "int or Tensor", 0, words)
     label = "IndexSelect" if isinstance(repeats, Tensor) else "View"
     return composite(label, lambda x, counts: fnp.repeat(x, counts, axis), flat, repeats)
 
@@ -309,7 +316,7 @@ def rot90(self: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     Raises:
       RuntimeError: there are not two axes.
     """
-    ndim = len(self.shape)
+    ndim, k = len(self.shape), integer(k, "k", "rot90")
     if ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
     return composite("Rot90", lambda x: fnp.rot90(x, k, tuple(dims)), self)
@@ -324,16 +331,17 @@ def diag(self: Tensor, diagonal: int = 0) -> Tensor:
     Raises:
       RuntimeError: it is neither vector nor matrix.
     """
+    offset = integer(diagonal, "diagonal", "diag")
     if len(self.shape) == 1:
-        return diag_embed(self, diagonal)
+        return diag_embed(self, offset)
     if len(self.shape) != 2:
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(self.shape)}D")
-    return composite("DiagonalBackward0_copy", lambda x: creation.diagonal(x, diagonal), self)
+    return composite("DiagonalBackward0_copy", lambda x: creation.diagonal(x, offset), self)
 
 
 def diag_embed(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices with the last axis on their diagonals."""
-    ndim = len(self.shape) + 1
+    ndim, offset = len(self.shape) + 1, integer(offset, "offset", "diag_embed")
     i, j = axis_of(dim1, ndim), axis_of(dim2, ndim)
     if i == j:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
@@ -366,14 +374,19 @@ def _triangle(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def operation(self: Tensor, diagonal: int = 0) -> Tensor:
         if len(self.shape) < 2:
             raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return composite(label, lambda x: function(x, int(diagonal)), self)
+        count = integer(diagonal, "diagonal", name)
+        return composite(label, lambda x: function(x, count), self)
 
     return documented(operation, name, "A triangle of matrices, 0 elsewhere.")
 
 
-def _triangle_indices(function: Callable[..., Any]) -> Callable[..., Any]:
+def _triangle_indices(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def operation(row: int, col: int, offset: int = 0, *, dtype: Any = None, **_: object) -> Tensor:
-        places = np.stack(function(row, offset, col))
+        row, col = (
+            integer(n, each, name, "int", 0, f"{each} must be non-negative, got{{}}")
+            for each, n in (("row", row), ("col", col))
+        )
+        places = np.stack(function(row, integer(offset, "offset", name), col))
         result = constant(places.astype(dtype or np.int64))
         result._follows = True
         return result
@@ -385,6 +398,7 @@ def _triangle_indices(function: Callable[..., Any]) -> Callable[..., Any]:
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The matrix of powers of a vector."""
     dtype = np.result_type(x.dtype, np.int64) if x.dtype.kind in "iub" else x.dtype
+    N = N if N is None else integer(N, "N", "vander", least=0, words="N must be non-negative.")
     return composite("Cumprod", lambda v: structural.cast(fnp.vander(v, N, increasing), dtype), x)
 
 
@@ -454,6 +468,6 @@ FUNCTIONS: dict[str, Any] = {
     "atleast_1d": _atleast(1),
     "atleast_2d": _atleast(2),
     "atleast_3d": _atleast(3),
-    "tril_indices": _triangle_indices(np.tril_indices),
-    "triu_indices": _triangle_indices(np.triu_indices),
+    "tril_indices": _triangle_indices("tril_indices", np.tril_indices),
+    "triu_indices": _triangle_indices("triu_indices", np.triu_indices),
 }  # fmt: skip

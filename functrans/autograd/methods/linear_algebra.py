@@ -37,6 +37,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import to_dtype, torch_kind
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor
 from functrans.control.callbacks import pure_callback
 from functrans.control.custom_rules import custom_jvp
@@ -612,6 +613,7 @@ matrix_exp = _of_matrices(
 
 def matrix_power(A: Tensor, n: int) -> Tensor:
     """An integer power of square matrices; negative ones of floating or complex numbers."""
+    n = integer(n, "n", "matrix_power")
     _check_matrix("linalg.inv" if n < 0 else "linalg.matrix_power", A, True, n >= 0)
     label = "LinalgInvEx" if n == -1 else "UnsafeView" if len(A.shape) > 2 else "Mm"
     return _computed("linalg.matrix_power", label, lambda a: fnp.linalg.matrix_power(a, n), A)

@@ -255,7 +255,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
       RuntimeError: there are fewer.
     """
     refuse_kinds("kthvalue_cpu", "c", input)
-    axis = axis_of(dim, len(input.shape))
+    axis, k = axis_of(dim, len(input.shape)), integer(k, "k", "kthvalue")
     if not 1 <= k <= (input.shape[axis] if input.shape else 1):
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {axis}")
 
@@ -540,6 +540,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     is_negative = numbers is not None and bool((numbers < 0).any())
     if len(input.shape) != 1 or input.dtype.kind not in "iub" or is_negative:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    words = "minlength should be >= 0"
+    minlength = integer(minlength, "minlength", "bincount", least=0, words=words)
     if weights is None:
         return fixed(lambda x: fnp.bincount(x, minlength=minlength), input)
     dtype = weights.dtype if weights.dtype.kind == "f" else np.dtype(float)
@@ -549,6 +551,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Counts of elements in intervals of one width."""
     refuse_kinds("histogram_cpu", "iubc", input)
+    words = "torch.histogram(): bins must be > 0, but got {} for dimension 0"
+    bins = integer(bins, "bins", "histc", least=1, words=words)
 
     def of(x: Any) -> Any:
         ends: tuple[Any, Any] = (float(min), float(max))
@@ -567,6 +571,7 @@ def diff(
 ) -> Tensor:
     """Differences of neighbours along an axis, ``n`` times."""
     refuse_number(len(input.shape), "diff expects input to be at least one-dimensional")
+    n = integer(n, "n", "diff", least=0, words="order must be non-negative but got {}")
     axis = axis_of(dim, len(input.shape))
     ends = {"prepend": prepend, "append": append}
     given = {k: v for k, v in ends.items() if v is not None}
@@ -581,6 +586,7 @@ def cov(
     input: Tensor, *, correction: int = 1, fweights: object = None, aweights: object = None
 ) -> Tensor:
     """The covariance matrix of variables, one per row."""
+    correction = integer(correction, "correction", "cov")
     weights = {"fweights": fweights, "aweights": aweights}
     given = {k: v for k, v in weights.items() if v is not None}
 

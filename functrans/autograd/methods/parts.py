@@ -23,7 +23,14 @@ from functrans.autograd.methods.rows import (
     methods_of,
     rows_of,
 )
-from functrans.autograd.methods.shaping import Shape, axis_of, extents, reformed, refuse_number
+from functrans.autograd.methods.shaping import (
+    Shape,
+    axis_of,
+    extents,
+    new_extents,
+    reformed,
+    refuse_number,
+)
 from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import view, views
@@ -157,9 +164,9 @@ def tensor_split(self: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[
     given = indices_or_sections
     if isinstance(given, Tensor):
         given = looked_at(given).tolist()
-    if isinstance(given, int):
-        if given < 1:
-            raise RuntimeError(f"number of sections must be larger than 0, got {given}")
+    if not isinstance(given, (tuple, list)):
+        words = "number of sections must be larger than 0, got {}"
+        given = integer(given, "sections", "tensor_split", "int or tuple of ints", 1, words)
         small, more = divmod(n, given)
         ends = np.cumsum([small + (i < more) for i in range(given)]).tolist()
         starts = [0, *ends[:-1]]
@@ -197,7 +204,7 @@ def diagonal(self: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Ten
     Raises:
       RuntimeError: the axes are the same.
     """
-    ndim = len(self.shape)
+    ndim, offset = len(self.shape), integer(offset, "offset", "diagonal")
     i, j = axis_of(dim1, ndim), axis_of(dim2, ndim)
     if i == j:
         raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
@@ -229,6 +236,8 @@ def unfold(self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """
     axis = axis_of(dimension, len(self.shape))
     n = self.shape[axis] if self.shape else 1
+    size = integer(size, "size", "unfold", least=0, words="size is {} but must be >= 0")
+    step = integer(step, "step", "unfold")
     if size > n:
         raise RuntimeError(f"maximum size for tensor at dimension {axis} is {n} but size is {size}")
     if step < 1:
@@ -277,7 +286,8 @@ def as_strided(self: Tensor, size: Any, stride: Any, storage_offset: int | None 
     Raises:
       RuntimeError: it reaches beyond the elements of the tensor.
     """
-    shape, steps = tuple(size), tuple(stride)
+    shape = new_extents((tuple(size),), "as_strided")
+    steps = extents((tuple(stride),), "as_strided", "stride")
     own = np.asarray(looked_at(self))
     mine = tuple(s // own.itemsize for s in own.strides)
     begin = storage_offset_of(self)

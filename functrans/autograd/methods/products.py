@@ -258,6 +258,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: object = None) -> Tensor
         return into(out, "tensordot", tensordot, a, b, dims)
     if isinstance(dims, (tuple, list)):
         dims = tuple(tuple(d) if isinstance(d, (tuple, list)) else (d,) for d in dims)
+    elif not hasattr(dims, "__index__") or dims < 0:
+        raise RuntimeError(f"tensordot expects dims >= 0, or a tuple of ints, but got dims={dims}")
     same_dtype(a, b)
     return composite("View", lambda x, y: dot_primitives.tensordot(x, y, dims), a, b)
 
@@ -349,6 +351,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """The norms of the differences of all pairs of rows."""
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
 
     def of(a: Any, b: Any) -> Any:
         m, n = shape_of(a), shape_of(b)

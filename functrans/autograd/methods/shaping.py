@@ -54,6 +54,20 @@ def extents(sizes: Any, name: str, argument: str = "size") -> Shape:
     return tuple([integer(n, argument, name, "tuple of ints") for n in sizes])
 
 
+def new_extents(sizes: Any, name: str) -> Shape:
+    """Those of a tensor that is made.
+
+    Raises:
+      TypeError: one of them is no integer.
+      RuntimeError: one of them is negative.
+    """
+    found = extents(sizes, name)
+    for n in found:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {[*found]}")
+    return found
+
+
 def axis_of(dim: int, ndim: int) -> int:
     """A dimension counted from the front.
 

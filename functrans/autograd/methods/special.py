@@ -54,6 +54,8 @@ def polygamma(n: int, input: Tensor) -> Tensor:
 
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension ``p``."""
+    words = "p has to be greater than or equal to 1"
+    p = integer(p, "p", "mvlgamma", least=1, words=words)
 
     def of(x: Any) -> Any:
         total = sf.lgamma(x)

@@ -34,6 +34,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.promotion import torch_defaults, torch_tensor
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import MEANINGLESS, Tensor, refuse_device
 
 # windows -----------------------------------------------------------------------------------------
@@ -60,9 +61,8 @@ def _window(name: str, text: str, make: Callable[..., Any], **defaults: float) -
                 shape[key] = value
             elif key not in MEANINGLESS:
                 raise TypeError(f"{name}() got an unexpected keyword argument {key!r}")
-        n = int(window_length)
-        if n < 0:
-            raise RuntimeError(f"{name} requires non-negative window_length, got window_length={n}")
+        words = f"{name} requires non-negative window_length, got window_length={{}}"
+        n = integer(window_length, "window_length", name, least=0, words=words)
         count = n if periodic else n - 1
         places = np.arange(n) / count if n > 1 else np.full(n, 0.5)
         values = np.ones(n) if n == 1 else make(places, **shape)
@@ -271,8 +271,9 @@ def stft(
             "stft requires the return_complex parameter be given for real inputs, and will further "
             "require that return_complex=True in a future PyTorch release."
         )
-    hop = n_fft // 4 if hop_length is None else int(hop_length)
-    width = n_fft if win_length is None else int(win_length)
+    n_fft = integer(n_fft, "n_fft", "stft")
+    hop = n_fft // 4 if hop_length is None else integer(hop_length, "hop_length", "stft")
+    width = n_fft if win_length is None else integer(win_length, "win_length", "stft")
     if len(x.shape) not in (1, 2):
         raise RuntimeError(f"stft: expected a 1D or 2D tensor, got {len(x.shape)}D")
     if hop <= 0 or not 0 < width <= n_fft:
@@ -419,10 +420,17 @@ def set_warn_always(b: bool) -> None:
     torch_defaults.warns_always = b
 
 
+def _itself(model: Any) -> Any:
+    """What is to be compiled."""
+    if not callable(model):
+        raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
+    return model
+
+
 _ANSWERS: dict[str, tuple[Callable[..., Any], str]] = {
     "compile": (
         lambda model=None, *, fullgraph=False, dynamic=None, backend=None, mode=None, options=None,
-        disable=False: (lambda f: f) if model is None else model,
+        disable=False: _itself if model is None else _itself(model),
         "The function or module itself, or a decorator that gives it: ``functrans.jit`` compiles.",
     ),
     "is_storage": (lambda obj: False, "``False``: memory is that of ndarrays."),

@@ -72,11 +72,12 @@ class _ConvNd(Module):
             )
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = per_axis(kernel_size, self.rank)
-        self.stride = per_axis(stride, self.rank)
-        self.padding = padding if isinstance(padding, str) else per_axis(padding, self.rank)
-        self.dilation = per_axis(dilation, self.rank)
-        self.output_padding = per_axis(output_padding, self.rank)
+        self.kernel_size = per_axis(kernel_size, self.rank, "kernel_size")
+        self.stride = per_axis(stride, self.rank, "stride")
+        is_word = isinstance(padding, str)
+        self.padding = padding if is_word else per_axis(padding, self.rank, "padding")
+        self.dilation = per_axis(dilation, self.rank, "dilation")
+        self.output_padding = per_axis(output_padding, self.rank, "output_padding")
         self.groups = groups
         self.padding_mode = padding_mode
         first, second = out_channels, in_channels // groups
@@ -205,7 +206,7 @@ def per_axis_settings(rank: int, values: dict[str, Any]) -> None:
     """``stride_or_window``, and one number for each axis."""
     stride_or_window(values)
     for name in ("kernel_size", "stride", "padding"):
-        values[name] = per_axis(values[name], rank)
+        values[name] = per_axis(values[name], rank, name)
 
 
 WINDOW = "kernel_size={0.kernel_size}, stride={0.stride}, padding={0.padding}"

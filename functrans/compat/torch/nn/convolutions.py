@@ -40,12 +40,47 @@ __all__ = [
 # convolutions ------------------------------------------------------------------------------------
 
 
-def per_axis(value: Any, n: int) -> tuple[int, ...]:
-    """One number for each of ``n`` axes."""
-    if isinstance(value, (tuple, list)):
-        found = tuple(int(v) for v in value)
-        return found * n if len(found) == 1 else found
-    return (int(value),) * n
+_LEAST = {
+    "kernel_size": (1, "kernel size should be greater than zero"),
+    "stride": (1, "non-positive stride is not supported, stride should be greater than zero"),
+    "dilation": (1, "dilation should be greater than zero"),
+    "padding": (0, "negative padding is not supported, pad must be non-negative"),
+    "output_padding": (0, "negative output_padding is not supported"),
+    "groups": (1, "non-positive groups is not supported"),
+}
+"""The least that functions take, and what PyTorch says of less."""
+
+
+def per_axis(value: Any, n: int, argument: str, name: str = "") -> tuple[int, ...]:
+    """One number for each of ``n`` axes.
+
+    Args:
+      value: a number for all, or several.
+      n: how many.
+      argument: its name.
+      name: of the function; without it, in modules, sizes are not looked at, and truth values count
+        as numbers.
+
+    Raises:
+      TypeError: a number is no integer.
+      RuntimeError: it is too small, or there are more or fewer.
+    """
+    several = isinstance(value, (tuple, list))
+    found = list(value) if several else [value]
+    if not name:
+        found = [int(v) if isinstance(v, bool) else v for v in found]
+    found = [integer(v, argument, name, "tuple of ints") for v in found]
+    if len(found) == 1:
+        found *= n
+    least, words = _LEAST.get(argument, (0, f"{argument} must be non-negative"))
+    if len(found) != n:
+        raise RuntimeError(
+            f"{name}: expected {argument} to be a single integer value or a list of {n} values, "
+            f"but got {argument}={found}"
+        )
+    if name and min(found) < least:
+        raise RuntimeError(f"{name}: {words}, but got {argument}={value}")
+    return tuple(found)
 
 
 def _conv(
@@ -105,6 +140,7 @@ def _pads(
     window: Sequence[int],
     dilation: Sequence[int],
     stride: Sequence[Any],
+    name: str,
 ) -> tuple[Any, ...]:
     if isinstance(padding, str):
         if padding == "valid":
@@ -115,7 +151,7 @@ def _pads(
             raise RuntimeError("padding='same' is not supported for strided convolutions")
         total = [d * (k - 1) for d, k in zip(dilation, window, strict=True)]
         return tuple((t // 2, t - t // 2) for t in total)
-    return tuple((p, p) for p in per_axis(padding, len(window)))
+    return tuple((p, p) for p in per_axis(padding, len(window), "padding", name))
 
 
 def _direct(
@@ -123,7 +159,9 @@ def _direct(
     padding: int | str | Sequence[int] = 0, dilation: int | Sequence[int] = 1, groups: int = 1, *,
     _rank: int = 1,
 ) -> Tensor:  # fmt: skip
-    x, was_added = _batched(f"conv{_rank}d", input, _rank)
+    name = f"conv{_rank}d"
+    x, was_added = _batched(name, input, _rank)
+    (groups,) = per_axis(groups, 1, "groups", name)
     if x.shape[1] != weight.shape[1] * groups:
         raise RuntimeError(
             f"Given groups={groups}, weight of size {list(weight.shape)}, expected "
@@ -135,9 +173,10 @@ def _direct(
             f"Input type ({short_dtype(x.dtype)}) and weight type ({short_dtype(weight.dtype)}) "
             "should be the same"
         )
-    stride, dilation = per_axis(stride, _rank), per_axis(dilation, _rank)
+    stride = per_axis(stride, _rank, "stride", name)
+    dilation = per_axis(dilation, _rank, "dilation", name)
     window = weight.shape[2:]
-    pads = _pads(padding, window, dilation, stride)
+    pads = _pads(padding, window, dilation, stride, name)
     for extent, k, d, (low, high) in zip(x.shape[2:], window, dilation, pads, strict=True):
         if extent + low + high < d * (k - 1) + 1:
             size = " x ".join(str(e + a + b) for e, (a, b) in zip(x.shape[2:], pads, strict=True))
@@ -146,7 +185,7 @@ def _direct(
                 f"({' x '.join(map(str, window))}). Kernel size can't be greater than actual input "
                 "size"
             )
-    out = _CONV(x, weight, bias, stride=stride, padding=pads, dilation=dilation, groups=int(groups))
+    out = _CONV(x, weight, bias, stride=stride, padding=pads, dilation=dilation, groups=groups)
     return _unbatched(out, was_added)
 
 
@@ -182,23 +221,24 @@ def _transposed(
     padding: int | Sequence[int] = 0, output_padding: int | Sequence[int] = 0, groups: int = 1,
     dilation: int | Sequence[int] = 1, *, _rank: int = 1,
 ) -> Tensor:  # fmt: skip
-    n = _rank
-    x, was_added = _batched(f"conv_transpose{n}d", input, n)
+    n, name = _rank, f"conv_transpose{_rank}d"
+    x, was_added = _batched(name, input, n)
+    (groups,) = per_axis(groups, 1, "groups", name)
     if x.shape[1] != weight.shape[0]:
         raise RuntimeError(
             f"Given transposed=1, weight of size {list(weight.shape)}, expected "
             f"input{list(x.shape)} to have {weight.shape[0]} channels, but got {x.shape[1]} "
             "channels instead"
         )
-    dilation = per_axis(dilation, n)
+    dilation = per_axis(dilation, n, "dilation", name)
     pads = tuple(
         (d * (k - 1) - p, d * (k - 1) - p + extra)
         for d, k, p, extra in zip(
-            dilation, weight.shape[2:], per_axis(padding, n), per_axis(output_padding, n),
-            strict=True,
+            dilation, weight.shape[2:], per_axis(padding, n, "padding", name),
+            per_axis(output_padding, n, "output_padding", name), strict=True,
         )
     )  # fmt: skip
-    stride = per_axis(stride, n)
+    stride = per_axis(stride, n, "stride", name)
     sizes = [
         (e - 1) * s + low + high - d * (k - 1) + 1
         for e, s, (low, high), d, k in zip(
@@ -212,7 +252,7 @@ def _transposed(
             f"({made}). Output size is too small"
         )
     out = _CONV_TRANSPOSE(
-        x, weight, bias, stride=stride, padding=pads, dilation=dilation, groups=int(groups)
+        x, weight, bias, stride=stride, padding=pads, dilation=dilation, groups=groups
     )
     return _unbatched(out, was_added)
 
@@ -368,13 +408,10 @@ def _pool_arguments(
             f"Expected {n + 1}D or {n + 2}D (batch mode) tensor for input with optional 0 dim "
             f"batch size, but got: {list(x.shape)}"
         )
-    window = per_axis(window, n)
-    stride = window if stride is None or stride == () or stride == [] else per_axis(stride, n)
-    padding, dilation = per_axis(padding, n), per_axis(dilation, n)
-    given = {"kernel size": window, "stride": stride, "dilation": dilation}
-    for what, numbers in given.items():
-        if min(numbers) < 1:
-            raise RuntimeError(f"{name}: {what} should be greater than zero, but got {numbers}")
+    window = per_axis(window, n, "kernel_size", name)
+    stride = window if stride in (None, (), []) else per_axis(stride, n, "stride", name)
+    padding = per_axis(padding, n, "padding", name)
+    dilation = per_axis(dilation, n, "dilation", name)
     pads = []
     for extent, k, s, p, d in zip(x.shape[-n:], window, stride, padding, dilation, strict=True):
         if p > ((k - 1) * d + 1) // 2:
@@ -543,18 +580,19 @@ def _adaptive_avg(x: Array, *, sizes: tuple[int, ...]) -> Array:
 _ADAPTIVE_AVG = Operation("AdaptiveAvgPool2D", _adaptive_avg)
 
 
-def _adaptive_sizes(x: Tensor, output_size: int | Sequence[int], n: int) -> tuple[int, ...]:
-    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
-    sizes = tuple(x.shape[i - n] if size is None else int(size) for i, size in enumerate(given))
-    if min(sizes) < 0:
-        raise RuntimeError(
-            f"elements of output_size must be greater than or equal to 0 but received {list(sizes)}"
-        )
-    return sizes
+def _adaptive_sizes(x: Tensor, output_size: Any, n: int, name: str) -> tuple[int, ...]:
+    several = isinstance(output_size, (tuple, list))
+    given = output_size if several and len(output_size) != 1 else (output_size,) * n
+    words = "elements of output_size must be greater than or equal to 0 but received {}"
+    return tuple(
+        x.shape[i - n] if k is None else integer(k, "output_size", name, "tuple of ints", 0, words)
+        for i, k in enumerate(given)
+    )
 
 
 def _adaptive_mean(input: Tensor, output_size: int | Sequence[int], *, _rank: int = 1) -> Tensor:
-    return _ADAPTIVE_AVG(input, sizes=_adaptive_sizes(input, output_size, _rank))
+    sizes = _adaptive_sizes(input, output_size, _rank, f"adaptive_avg_pool{_rank}d")
+    return _ADAPTIVE_AVG(input, sizes=sizes)
 
 
 SPACES = ("l", "h, w", "d, h, w")

@@ -217,6 +217,13 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: object = None) 
     )
 
 
+def _he_deviation(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if 0 in tensor.shape:
+        warn("Initializing zero-element tensors is a no-op", UserWarning)
+        return 0.0
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+
+
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -235,7 +242,7 @@ def kaiming_uniform_(
 
     Reference: He et al., Delving deep into rectifiers, ICCV 2015.
     """
-    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+    std = _he_deviation(tensor, a, mode, nonlinearity)
     bound = math.sqrt(3.0) * std  # in this order, for the same rounding as torch
     return uniform_(tensor, -bound, bound, generator)
 
@@ -248,7 +255,7 @@ def kaiming_normal_(
     generator: object = None,
 ) -> Tensor:
     """``kaiming_uniform_`` with normal numbers."""
-    std = calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+    std = _he_deviation(tensor, a, mode, nonlinearity)
     return normal_(tensor, 0.0, std, generator)
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from functrans.autograd.methods.shaping import new_extents
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional, init
@@ -30,7 +31,8 @@ __all__ = [
 
 def empty_parameter(shape: tuple[int, ...], dtype: Any) -> Parameter:
     """A parameter without values yet."""
-    own: Parameter = Parameter(Tensor.of(np.empty(shape, dtype or torch_defaults.dtype)))
+    value = np.empty(new_extents(shape, "empty"), dtype or torch_defaults.dtype)
+    own: Parameter = Parameter(Tensor.of(value))
     return own
 
 

@@ -376,7 +376,7 @@ _BATCH_NORM_FIXED = Operation("NativeBatchNorm", _batch_norm_fixed)
 
 
 def _check_normalized(x: Tensor, normalized_shape: Sequence[int]) -> int:
-    shape = tuple(normalized_shape)
+    shape = extents((tuple(normalized_shape),), "layer_norm", "normalized_shape")
     n = len(shape)
     if not n or x.shape[len(x.shape) - n :] != shape:
         raise RuntimeError(
@@ -437,6 +437,8 @@ def group_norm(
         raise RuntimeError(
             f"Expected at least 2 dimensions for input tensor but received {len(input.shape)}"
         )
+    words = "Expected num groups to be greater than 0, got {}"
+    num_groups = integer(num_groups, "num_groups", "group_norm", least=1, words=words)
     if input.shape[1] % num_groups:
         raise RuntimeError(
             "Expected number of channels in input to be divisible by num_groups, but got input of "

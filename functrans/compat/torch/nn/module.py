@@ -585,7 +585,7 @@ class Module(HookRegistration):
                     missing.append(key)
                 continue
             given = state[key]
-            if not isinstance(given, (Tensor, np.ndarray)):
+            if not isinstance(given, Tensor):
                 errors.append(
                     f'While copying the parameter named "{key}", expected torch.Tensor or '
                     f"Tensor-like object from checkpoint but received {type(given)}"

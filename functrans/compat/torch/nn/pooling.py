@@ -89,8 +89,9 @@ def _adaptive_maxed(
     input: Tensor, output_size: int | Sequence[int], return_indices: bool = False, *,
     _rank: int = 1, _has_places: bool = False,
 ) -> Any:  # fmt: skip
-    check_tensor(f"adaptive_max_pool{_rank}d", "input", 1, input)
-    out, places = _ADAPTIVE_MAX(input, sizes=_adaptive_sizes(input, output_size, _rank))
+    name = f"adaptive_max_pool{_rank}d"
+    check_tensor(name, "input", 1, input)
+    out, places = _ADAPTIVE_MAX(input, sizes=_adaptive_sizes(input, output_size, _rank, name))
     return (out, places) if return_indices or _has_places else out
 
 
@@ -139,15 +140,15 @@ def _unpool(
     stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
     output_size: int | Sequence[int] | None = None, *, _rank: int = 1,
 ) -> Tensor:  # fmt: skip
-    n = _rank
-    window, pads = per_axis(kernel_size, n), per_axis(padding, n)
-    strides = window if stride is None else per_axis(stride, n)
+    n, name = _rank, f"max_unpool{_rank}d"
+    window, pads = per_axis(kernel_size, n, "kernel_size"), per_axis(padding, n, "padding")
+    strides = window if stride is None else per_axis(stride, n, "stride")
     usual = tuple(
         (e - 1) * s + k - 2 * p
         for e, k, s, p in zip(input.shape[-n:], window, strides, pads, strict=True)
     )
     sizes: Any = output_size
-    space = usual if sizes is None else tuple(int(s) for s in sizes)[-n:]
+    space = usual if sizes is None else per_axis(sizes[-n:], n, "output_size", name)
     for size, default, s in zip(space, usual, strides, strict=True):
         if not default - s < size < default + s:
             raise ValueError(
@@ -201,7 +202,7 @@ def _lp_pool(
     input: Tensor, norm_type: float, kernel_size: int | Sequence[int],
     stride: int | Sequence[int] | None = None, ceil_mode: bool = False, *, _rank: int = 1,
 ) -> Tensor:  # fmt: skip
-    window = per_axis(kernel_size, _rank)
+    window = per_axis(kernel_size, _rank, "kernel_size", f"lp_pool{_rank}d")
     x: Any = input
     mean: Any = (avg_pool1d, avg_pool2d, avg_pool3d)[_rank - 1](
         x.pow(norm_type), window, stride, 0, ceil_mode
@@ -246,4 +247,5 @@ def local_response_norm(
         raise ValueError(
             f"Expected 3D or higher dimensionality input (got {len(input.shape)} dimensions)"
         )
-    return _RESPONSE(input, size=int(size), alpha=float(alpha), beta=float(beta), k=float(k))
+    (size,) = per_axis(size, 1, "kernel_size", "local_response_norm")
+    return _RESPONSE(input, size=size, alpha=float(alpha), beta=float(beta), k=float(k))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.programs import Operation
+from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor
 from functrans.compat.torch.nn.convolutions import (
@@ -207,6 +208,11 @@ def interpolate(
     if mode == "area":
         pools: Sequence[Any] = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
         return pools[n - 1](input, sizes)
+    if min(*input.shape[2:], *sizes, 1) < 1:
+        raise RuntimeError(
+            "Input and output sizes should be greater than 0, but got input "
+            f"{list(input.shape[2:])} output {list(sizes)}"
+        )
     if (mode, n) not in _RESAMPLE:
         raise NotImplementedError(
             "Input Error: Only 3D, 4D and 5D input Tensors supported "
@@ -240,7 +246,11 @@ def _sizes(
     if factor is None:
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-        return tuple(int(s) for s in many), (None,) * n
+        kind = "int or tuple of ints"
+        return tuple([integer(s, "size", "interpolate", kind) for s in many]), (None,) * n
+    for f in many:
+        if isinstance(f, str):
+            raise wrong_type(f, "scale_factor", "interpolate", "float or tuple of floats")
     sizes = tuple(math.floor(e * float(f)) for e, f in zip(x.shape[2:], many, strict=True))
     return sizes, (None,) * n if recompute else tuple(float(f) for f in many)
 
@@ -473,7 +483,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     Raises:
       RuntimeError: the channels cannot be divided.
     """
-    r = int(upscale_factor)
+    words = "pixel_shuffle expects a positive upscale_factor, but got {}"
+    r = integer(upscale_factor, "upscale_factor", "pixel_shuffle", least=1, words=words)
     *lead, c, h, w = input.shape
     if c % (r * r):
         raise RuntimeError(
@@ -494,7 +505,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     Raises:
       RuntimeError: the extents cannot be divided.
     """
-    r = int(downscale_factor)
+    words = "pixel_unshuffle expects a positive downscale_factor, but got {}"
+    r = integer(downscale_factor, "downscale_factor", "pixel_unshuffle", least=1, words=words)
     *lead, c, h, w = input.shape
     if h % r or w % r:
         side, extent = ("height", h) if h % r else ("width", w)
@@ -516,6 +528,7 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     Raises:
       RuntimeError: the channels cannot be divided.
     """
+    groups = integer(groups, "groups", "channel_shuffle")
     n, c, *space = input.shape
     if groups <= 0 or c % groups:
         raise RuntimeError(
@@ -556,6 +569,12 @@ def _folded(
     return out
 
 
+def _windows(name: str, *given: object) -> Any:
+    """Windows in images, of two numbers each."""
+    arguments = ("kernel_size", "dilation", "padding", "stride")
+    return [per_axis(v, 2, argument, name) for argument, v in zip(arguments, given, strict=True)]
+
+
 _UNFOLD = Operation("Im2Col", _unfolded)
 _FOLD = Operation("Col2Im", _folded)
 
@@ -576,8 +595,7 @@ def unfold(
     if len(input.shape) == 3:
         whole: Any = input
         return unfold(whole.unsqueeze(0), kernel_size, dilation, padding, stride).squeeze(0)
-    window, dilation = per_axis(kernel_size, 2), per_axis(dilation, 2)
-    padding, stride = per_axis(padding, 2), per_axis(stride, 2)
+    window, dilation, padding, stride = _windows("unfold", kernel_size, dilation, padding, stride)
     space = [e + 2 * p for e, p in zip(input.shape[2:], padding, strict=True)]
     counts = window_counts(space, window, stride, dilation)
     if min(counts) < 1:
@@ -609,8 +627,8 @@ def fold(
         whole: Any = input
         one = fold(whole.unsqueeze(0), output_size, kernel_size, dilation, padding, stride)
         return one.squeeze(0)
-    size, window, dilation = (per_axis(v, 2) for v in (output_size, kernel_size, dilation))
-    padding, stride = per_axis(padding, 2), per_axis(stride, 2)
+    size = per_axis(output_size, 2, "output_size", "fold")
+    window, dilation, padding, stride = _windows("fold", kernel_size, dilation, padding, stride)
     space = [e + 2 * p for e, p in zip(size, padding, strict=True)]
     counts = window_counts(space, window, stride, dilation)
     if input.shape[1] % math.prod(window):
