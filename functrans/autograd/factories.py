@@ -69,6 +69,11 @@ def _plain_data(data: object, found: set[Any]) -> Any:
         items = [_plain_data(item, found) for item in data]
         if not any(isinstance(x, Tensor) for x in data):
             return items
+        if isinstance(data[0], Tensor) and any(x.size != 1 for x in items if hasattr(x, "size")):
+            raise ValueError(
+                "only one element tensors can be converted to Python scalars; torch.stack joins "
+                "tensors"
+            )
         return [x.reshape(()) if getattr(x, "size", 0) == 1 else x for x in items]
     found.add(type(data))
     return data

@@ -38,6 +38,22 @@ PYTORCHS = (
 """What to do with one."""
 
 
+def type_name(x: object) -> str:
+    """The name of the type of a wrong argument; of a tensor of PyTorch, what to do with it."""
+    return f"torch.Tensor: {PYTORCHS}" if is_pytorchs(x) else type(x).__name__
+
+
+def refused(operand: object) -> Any:
+    """What operators answer to an operand that they do not take.
+
+    Raises:
+      TypeError: it is a tensor of PyTorch.
+    """
+    if is_pytorchs(operand):
+        raise TypeError(f"an operand must be Tensor, not {type_name(operand)}")
+    return NotImplemented
+
+
 def _overloaded(args: Iterable[object]) -> list[object]:
     """One argument of each class that takes over, in order; subclasses come before classes."""
     found: list[object] = []

@@ -511,8 +511,20 @@ def test_tensors_of_pytorch_are_told_from_ours():
         lambda: theirs * ours,
         lambda: ours.add(theirs),
         lambda: torch.nn.Linear(2, 2)(theirs),
+        lambda: torch.nn.Parameter(theirs),
+        lambda: torch.matmul(theirs, ours),
+        lambda: torch.matmul(ours, theirs),
+        lambda: ours.matmul(theirs),
+        lambda: ours @ theirs,
+        lambda: theirs @ ours,
+        lambda: torch.cdist(theirs, ours),
+        lambda: torch.cdist(ours, theirs),
+        *(
+            lambda join=join, parts=parts: join(parts)
+            for join in (torch.stack, torch.cat, torch.hstack, torch.vstack, torch.column_stack)
+            for parts in ([theirs], [ours, theirs])
+        ),
+        lambda: torch.block_diag(ours, theirs),
     ):
-        with pytest.raises(TypeError, match=r"not torch\.Tensor: it is a tensor of PyTorch"):
+        with pytest.raises(TypeError, match=r"(not|got) torch\.Tensor: it is a tensor of PyTorch"):
             call()
-    with pytest.raises(TypeError):
-        torch.stack([theirs])

@@ -292,14 +292,14 @@ for name, (function, operands, arguments) in OF_WINDOWS.items():
             lambda n, f=function, xs=operands, k=argument: f(*xs, **{k: n}),
             WINDOWS[argument],
         )
-for name in ("avg_pool2d", "max_pool2d", "lp_pool2d", "unfold"):
-    operands = (IMAGES, 2.0) if name == "lp_pool2d" else (IMAGES,)
-    COUNTS[f"{name}, kernel_size"] = (
-        lambda n, f=getattr(F, name), xs=operands: f(*xs, n),
-        1,
-    )
-for name in ("adaptive_avg_pool2d", "adaptive_max_pool2d"):
-    COUNTS[f"{name}, output_size"] = (lambda n, f=getattr(F, name): f(IMAGES, n), 0)
+COUNTS |= {
+    "avg_pool2d, kernel_size": (lambda n: F.avg_pool2d(IMAGES, n), 1),
+    "max_pool2d, kernel_size": (lambda n: F.max_pool2d(IMAGES, n), 1),
+    "lp_pool2d, kernel_size": (lambda n: F.lp_pool2d(IMAGES, 2.0, n), 1),
+    "unfold, kernel_size": (lambda n: F.unfold(IMAGES, n), 1),
+    "adaptive_avg_pool2d, output_size": (lambda n: F.adaptive_avg_pool2d(IMAGES, n), 0),
+    "adaptive_max_pool2d, output_size": (lambda n: F.adaptive_max_pool2d(IMAGES, n), 0),
+}
 
 
 @pytest.mark.parametrize("name", COUNTS)
@@ -329,7 +329,7 @@ WORDS: dict[str, str] = {
     "F.conv1d(LINES, torch.ones(3, 2, 2), padding=-1)": "negative padding is not supported",
     "F.conv1d(LINES, torch.ones(3, 2, 2), stride=0)": "non-positive stride is not supported",
     "F.conv1d(LINES, torch.ones(3, 2, 2), groups=0)": "non-positive groups is not supported",
-    "F.conv2d(IMAGES, torch.ones(3, 2, 2, 2), stride=(1, 1, 1))": "a single integer value or a list",
+    "F.conv2d(IMAGES, torch.ones(3, 2, 2, 2), stride=(1, 1, 1))": "a single integer value",
     "F.max_pool2d(IMAGES, 0)": "kernel size should be greater than zero",
     "F.avg_pool2d(IMAGES, 2, padding=-1)": "pad must be non-negative",
     "F.interpolate(IMAGES, size=-1)": "Input and output sizes should be greater than 0",
@@ -371,6 +371,84 @@ def test_what_is_compiled_can_be_called() -> None:
     for wrong in (5, "f", M):
         with pytest.raises(AssertionError, match="A callable function is expected"):
             torch.compile(wrong)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: F.threshold(x, 1, 7), [7, 7, 3, 9]),
+        (lambda x: F.threshold(x, 1.5, 7.5), [7, 7, 3, 9]),
+        (lambda x: F.threshold_(x.clone(), 1, 7), [7, 7, 3, 9]),
+        (lambda x: torch.nn.Threshold(1, 7)(x), [7, 7, 3, 9]),
+        (lambda x: F.hardtanh(x, 1, 3), [1, 1, 3, 3]),
+        (lambda x: F.hardtanh(x, 0.5, 2.5), [0, 1, 2, 2]),
+        (lambda x: torch.nn.Hardtanh(0, 2)(x), [0, 1, 2, 2]),
+        (F.relu6, [0, 1, 3, 6]),
+    ],
+)
+def test_functions_that_keep_integers(dtype: str, call: Any, expected: list[int]) -> None:
+    x = torch.tensor([0, 1, 3, 9]).to(getattr(torch, dtype))
+    found = call(x)
+    assert (found.dtype, found.tolist()) == (x.dtype, expected)
+    with pytest.raises((RuntimeError, NotImplementedError), match=r"[Bb]ool"):
+        call(x.bool())
+
+
+def test_what_hardtanh_refuses() -> None:
+    with pytest.raises(RuntimeError, match="cannot do hardtanh on an unsigned type with negative"):
+        F.hardtanh(torch.tensor([1, 2], dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize("dim", [None, (0, 1), (-1, 0), (1,), 0])
+def test_vectors_along_several_axes_are_normalized(p: float, dim: Any) -> None:
+    x = (M - 4.0).double().requires_grad_()
+    found = F.normalize(x, p, dim)
+    expected = x / torch.linalg.vector_norm(x, p, dim, keepdim=True)
+    np.testing.assert_allclose(found.tolist(), expected.tolist())
+    slopes = [torch.autograd.grad((y * M).sum(), x)[0].tolist() for y in (found, expected)]
+    np.testing.assert_allclose(*slopes, atol=1e-14)
+
+
+def test_axis_stands_for_dim_in_extents_and_strides() -> None:
+    assert M[:2].size(axis=0) == M[:2].size(dim=0) == 2
+    assert M.stride(axis=0) == M.stride(0) == 3
+
+
+def test_modules_take_that_they_are_to_be_compiled() -> None:
+    layer = torch.nn.Linear(2, 3)
+    assert layer.compile(fullgraph=True) is None
+    assert layer(torch.ones(1, 2)).shape == (1, 3)
+
+
+PAIR = torch.ones(2)
+OF_SEVERAL = {
+    "two": [PAIR, PAIR],
+    "one": [PAIR],
+    "none": [torch.ones(0)],
+    "in a list": [[PAIR], [PAIR]],
+    "in front of a list": [PAIR, [1.0, 2.0]],
+    "behind a number": [torch.tensor(1.0), PAIR],
+    "a matrix": [torch.ones(1, 2)],
+}
+
+
+@pytest.mark.parametrize("data", OF_SEVERAL.values(), ids=OF_SEVERAL)
+@pytest.mark.parametrize(
+    "make",
+    [
+        torch.tensor,
+        torch.as_tensor,
+        torch.asarray,
+        PAIR.new_tensor,
+        torch.Tensor,
+        torch.FloatTensor,
+    ],
+)
+def test_tensors_of_several_elements_are_no_numbers(make: Any, data: Any) -> None:
+    with pytest.raises(ValueError, match="only one element tensors can be converted to Python sca"):
+        make(data)
 
 
 @pytest.mark.parametrize("what", [X, torch.nn.Linear(1, 1)])

@@ -29,7 +29,7 @@ from functrans.autograd.methods.rows import (
     with_out,
 )
 from functrans.autograd.modes import modes
-from functrans.autograd.overrides import PYTORCHS, is_pytorchs
+from functrans.autograd.overrides import refused
 from functrans.autograd.promotion import (
     as_tensor,
     default_of,
@@ -124,9 +124,7 @@ def other_operand(self: Tensor, other: Any) -> Any:
     for kind in (int, float):  # subclasses: members of an IntEnum, for instance
         if isinstance(other, kind):
             return kind(other)
-    if is_pytorchs(other):
-        raise TypeError(f"an operand must be Tensor, not torch.Tensor: {PYTORCHS}")
-    return NotImplemented
+    return refused(other)
 
 
 def checked_operand(name: str, input: Tensor, other: Any) -> Any:

@@ -38,6 +38,7 @@ from functrans.autograd.methods.shaping import (
     reshape,
     reshaped,
 )
+from functrans.autograd.overrides import type_name
 from functrans.autograd.promotion import result_dtype
 from functrans.autograd.sizes import Size, integer
 from functrans.autograd.tensors import Tensor
@@ -59,9 +60,7 @@ def _list_of(name: str, tensors: object) -> list[Tensor]:
         raise ValueError(f"{name}(): expected a non-empty list of Tensors")
     for i, x in enumerate(tensors):
         if not isinstance(x, Tensor):
-            raise TypeError(
-                f"expected Tensor as element {i} in argument 0, but got {type(x).__name__}"
-            )
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type_name(x)}")
     return list(tensors)
 
 
@@ -157,7 +156,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 def block_diag(*tensors: Tensor) -> Tensor:
     """Matrices along the diagonal of a larger one."""
-    parts = [at_least(2, x) for x in tensors]
+    parts = [at_least(2, x) for x in _list_of("torch.block_diag", tensors)]
     rows, columns = (sum(x.shape[i] for x in parts) for i in (0, 1))
     dtype = result_dtype(*parts)
 

@@ -27,6 +27,7 @@ from functrans.autograd.methods.rows import (
     with_out,
 )
 from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.overrides import refused, type_name
 from functrans.autograd.promotion import as_tensor, result_dtype
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import shape_of
@@ -99,8 +100,7 @@ def matmul(input: Tensor, other: Any) -> Tensor:
         other = as_tensor(other, input)
         if not isinstance(other, Tensor):
             raise TypeError(
-                "matmul(): argument 'other' (position 1) must be Tensor, not "
-                f"{type(other).__name__}"
+                f"matmul(): argument 'other' (position 1) must be Tensor, not {type_name(other)}"
             )
     same_dtype(input, other)
     _check_factors(input, other)
@@ -115,14 +115,14 @@ def _matmul_operator(self: Tensor, other: object) -> Tensor:
     if is_sparse(other):
         return composite("Mm", lambda x: sparse_matmul(x, other), self)
     other = as_tensor(other, self)
-    return matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+    return matmul(self, other) if isinstance(other, Tensor) else refused(other)
 
 
 def _rmatmul_operator(self: Tensor, other: object) -> Tensor:
     if is_sparse(other):
         return composite("Mm", lambda x: sparse_matmul(other, x), self)
     other = as_tensor(other, self)
-    return matmul(other, self) if isinstance(other, Tensor) else NotImplemented
+    return matmul(other, self) if isinstance(other, Tensor) else refused(other)
 
 
 def _of_ranks(name: str, label: str, ranks: tuple[int, int]) -> Callable[..., Any]:
@@ -351,6 +351,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = None) -> Tensor:
     """The norms of the differences of all pairs of rows."""
+    check_tensor("cdist", x1, "x1")
+    check_tensor("cdist", x2, "x2", 2)
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
 

@@ -23,7 +23,7 @@ from functrans.autograd.dtypes import DTYPE_LIKE, given_dtype
 from functrans.autograd.forward_ad import unpack_dual
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, made_by, retain
 from functrans.autograd.labels import edge_of
-from functrans.autograd.methods.rows import by_name, concrete, layout_of
+from functrans.autograd.methods.rows import by_name, concrete, layout_of, with_numpy_names
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import is_grad_enabled, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like, shown
@@ -734,8 +734,8 @@ def _hash(self: Tensor) -> int:
 METHODS: dict[str, Any] = {
     **by_name(
         requires_grad_, _is_view, backward, retain_grad, detach, detach_, register_hook,
-        register_post_accumulate_grad_hook, numpy, tolist, item, clone, contiguous, to, size,
-        stride, data_ptr,
+        register_post_accumulate_grad_hook, numpy, tolist, item, clone, contiguous, to,
+        with_numpy_names(size), with_numpy_names(stride), data_ptr,
     ),
     "requires_grad": property(_get_requires_grad, _set_requires_grad),
     "is_leaf": property(is_leaf),

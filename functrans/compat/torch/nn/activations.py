@@ -53,6 +53,8 @@ def check_tensor(name: str, argument: str, position: int, x: Tensor) -> None:
 
 
 _OF_COMPLEX = ("silu", "softsign", "tanhshrink")
+_OF_INTEGERS = ("threshold", "hardtanh")
+"""The functions that keep integers, whose numbers are cut to integers beside them."""
 
 
 def _check_floating(name: str, x: Tensor) -> None:
@@ -143,7 +145,14 @@ _TANH = Operation("Tanh", te.tanh)
 
 def _applied(name: str, operation: Operation, x: Any, inplace: bool, **static: Any) -> Tensor:
     check_tensor(name, "input", 1, x)
-    _check_floating(name, x)
+    if name == "hardtanh" and x.dtype.kind == "b":
+        raise RuntimeError("Bool inputs not supported for hardtanh")
+    if name == "hardtanh" and x.dtype.kind == "u" and static["low"] < 0:
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
+    if name in _OF_INTEGERS and x.dtype.kind in "iu":
+        static = {key: int(number) for key, number in static.items()}
+    else:
+        _check_floating(name, x)
     if inplace:
         return overwrite(f"{name}_", x, lambda old: operation(old, **static))
     return operation(x, **static)

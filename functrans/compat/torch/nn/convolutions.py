@@ -581,8 +581,9 @@ _ADAPTIVE_AVG = Operation("AdaptiveAvgPool2D", _adaptive_avg)
 
 
 def _adaptive_sizes(x: Tensor, output_size: Any, n: int, name: str) -> tuple[int, ...]:
-    several = isinstance(output_size, (tuple, list))
-    given = output_size if several and len(output_size) != 1 else (output_size,) * n
+    given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    if len(given) != n:
+        raise RuntimeError(f"{name}: output_size must be {n} numbers, but got {list(given)}")
     words = "elements of output_size must be greater than or equal to 0 but received {}"
     return tuple(
         x.shape[i - n] if k is None else integer(k, "output_size", name, "tuple of ints", 0, words)

@@ -18,7 +18,7 @@ from functrans.autograd.composites import composite
 from functrans.autograd.dtypes import limits_of
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.arithmetic import promoted
-from functrans.autograd.methods.reductions import vector_norm_of
+from functrans.autograd.methods.reductions import axes_of, vector_norm_of
 from functrans.autograd.methods.shaping import axis_of, extents
 from functrans.autograd.modes import no_grad
 from functrans.autograd.programs import Operation
@@ -542,21 +542,21 @@ def _move_by_instances(
         _move(running_var, spread.mean(0), momentum, count / (count - 1))
 
 
-def _normalize(x: Array | Tensor, *, p: float, axis: int, eps: float) -> Array | Tensor:
-    kept = structural.kept_shape(shape_of(x), (axis,))
-    norm = structural.reshape(vector_norm_of(x, (axis,), p), kept)
+def _normalize(x: Array | Tensor, *, p: float, axes: tuple[int, ...], eps: float) -> Array | Tensor:
+    kept = structural.kept_shape(shape_of(x), axes)
+    norm = structural.reshape(vector_norm_of(x, axes, p), kept)
     return x / te.clamp_min(norm, eps)
 
 
 _NORMALIZE = Operation("Div", _normalize)
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Vectors along an axis divided by their norm, which is at least ``eps``."""
-    axis = axis_of(dim, len(input.shape))
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+    """Vectors along an axis, several or all divided by their norm, which is at least ``eps``."""
+    axes = axes_of(input, dim)
     if not input.shape:
         return normalize(input[None], p, 0, eps)[0]
-    return _NORMALIZE(input, p=float(p), axis=axis, eps=float(eps))
+    return _NORMALIZE(input, p=float(p), axes=axes, eps=float(eps))
 
 
 def _cosine(a: Any, b: Any, *, axis: int, eps: float) -> Any:

@@ -720,6 +720,9 @@ class Module(HookRegistration):
         """Convert all parameters and buffers to a dtype."""
         return self._apply(lambda x: x.type(dst_type))
 
+    def compile(self, *args: object, **kwargs: object) -> None:
+        """Accepted for torch's sake, as ``torch.compile``: ``functrans.jit`` compiles."""
+
     def float(self) -> Any:
         """``to(float32)``."""
         return self.to(np.float32)

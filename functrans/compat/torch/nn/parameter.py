@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.forward_ad import unpack_dual
+from functrans.autograd.overrides import type_name
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
@@ -41,9 +42,7 @@ def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
         if "_trace" in data.__dict__:
             self._trace = data._trace
     else:
-        raise TypeError(
-            f"{cls.__name__}(): argument 'data' must be Tensor, not {type(data).__name__}"
-        )
+        raise TypeError(f"{cls.__name__}(): argument 'data' must be Tensor, not {type_name(data)}")
     if requires_grad:
         self.requires_grad_()
     return self

@@ -569,7 +569,7 @@ def _folded(
     return out
 
 
-def _windows(name: str, *given: object) -> Any:
+def _windows(name: str, *given: object) -> list[tuple[int, ...]]:
     """Windows in images, of two numbers each."""
     arguments = ("kernel_size", "dilation", "padding", "stride")
     return [per_axis(v, 2, argument, name) for argument, v in zip(arguments, given, strict=True)]
