@@ -32,7 +32,10 @@ GROUPS: dict[str, tuple[str, str]] = {
         "memory is that of ndarrays: use tensor.numpy(), tensor.copy_(...) or NumPy's strides",
     ),
     "dtypes": ("dtypes that NumPy lacks", "dtypes are NumPy's, and bfloat16"),
-    "lazy": ("lazy modules", "give the numbers of input features"),
+    "lazy": (
+        "lazy modules",
+        "give the numbers of input features to the plain modules: Linear(3, 5) for LazyLinear(5)",
+    ),
     "duplicates": (
         "duplicates and renamed functions",
         "use the function of the plain name (no _copy, unsafe_, native_)",
@@ -111,7 +114,21 @@ INSTEAD: dict[str, str] = {
     "torch.utils.tensorboard": "import SummaryWriter of the package tensorboardX",
     "torch.optim.swa_utils": "average in no_grad: mean.lerp_(parameter, 1 / n)",
     "torch.nn.utils.weight_norm": "compute v * (g / v.norm(dim=1, keepdim=True)) in forward()",
-    "torch.nn.utils.parametrizations": "compute the weight from a parameter in forward()",
+    **dict.fromkeys(
+        ("torch.nn.utils.parametrizations", "torch.nn.utils.parametrize"),
+        "compute the weight from a parameter in forward()",
+    ),
+    "torch.nn.utils.spectral_norm": "divide by torch.linalg.matrix_norm(weight, 2) in forward()",
+    **dict.fromkeys(
+        [f"torch.nn.utils.remove_{name}_norm" for name in ("weight", "spectral")],
+        "assign what forward() computes: layer.weight = torch.nn.Parameter(weight)",
+    ),
+    "torch.nn.utils.prune": "multiply the weight by a mask in forward()",
+    "torch.nn.utils.skip_init": "make the module itself, and write its parameters in no_grad",
+    "torch.nn.utils.stateless": "use torch.func.functional_call",
+    "torch.optim.Muon": "use torch.optim.AdamW, or write a subclass of torch.optim.Optimizer",
+    "torch.utils.benchmark": "use timeit of the standard library",
+    "torch.utils.model_zoo": "fetch the file of weights yourself: torch.load reads it",
     "torch.nn.SyncBatchNorm": "use torch.nn.BatchNorm1d, 2d or 3d",
     "torch.optim.SparseAdam": "use torch.optim.Adam; gradients are dense",
     "torch.utils.data.DistributedSampler": "use a sampler of this process",
@@ -278,6 +295,7 @@ _NAMES: dict[str, dict[str, str]] = {
         "duplicates": "Container CrossMapLRN2d NLLLoss2d",
         "rare": "AdaptiveLogSoftmaxWithLoss FractionalMaxPool2d FractionalMaxPool3d grad",
     },
+    "torch.nn.modules": {"lazy": "lazy"},
     "torch.nn.functional": {
         "compiler": "linear_cross_entropy",
         "quantization": "grouped_mm scaled_grouped_mm scaled_mm",
@@ -302,7 +320,7 @@ _NAMES: dict[str, dict[str, str]] = {
         "rare": (
             "fuse_conv_bn_eval fuse_conv_bn_weights "
             "fuse_linear_bn_eval fuse_linear_bn_weights fusion init parametrizations "
-            "parametrize remove_spectral_norm remove_weight_norm skip_init spectral_norm "
+            "parametrize prune remove_spectral_norm remove_weight_norm skip_init spectral_norm "
             "stateless weight_norm"
         ),
     },

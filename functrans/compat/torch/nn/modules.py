@@ -26,3 +26,6 @@ from functrans.compat.torch.nn.module_texts import _IncompatibleKeys as _Incompa
 from functrans.compat.torch.nn.recurrent_modules import *
 from functrans.compat.torch.nn.resampling_modules import *
 from functrans.compat.torch.nn.transformer_modules import *
+from functrans.compat.torch.not_offered import nothing_else as _nothing_else
+
+__getattr__ = _nothing_else(__name__)
