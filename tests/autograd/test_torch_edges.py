@@ -253,7 +253,8 @@ def test_all_and_any_of_no_axes_reduce_nothing() -> None:
 def test_tensors_of_one_element_are_numbers_in_nested_data() -> None:
     assert torch.tensor([torch.ones(1), torch.ones(1)]).shape == (2,)
     assert torch.tensor([[torch.ones(1, 1)], [2]]).shape == (2, 1)
-    assert torch.tensor([torch.ones(2), torch.ones(2)]).shape == (2, 2)
+    with pytest.raises(ValueError, match="only one element tensors can be converted"):
+        torch.tensor([torch.ones(2), torch.ones(2)])
 
 
 def test_reversed_gives_a_tensor() -> None:
