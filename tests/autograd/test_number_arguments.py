@@ -259,6 +259,17 @@ COUNTS: dict[str, tuple[Any, int | None]] = {
     "interpolate, size of a line": (lambda n: F.interpolate(LINES, [n], mode="linear"), 1),
     "empty, size of a layer": (lambda n: torch.nn.Linear(3, n), 0),
     "empty, size of a table": (lambda n: torch.nn.Embedding(n, 3), 0),
+    "embedding, padding_idx": (
+        lambda n: F.embedding(torch.arange(3), torch.ones(5, 2), padding_idx=n),
+        None,
+    ),
+    "nll_loss, ignore_index": (
+        lambda n: F.cross_entropy(M, torch.arange(3), ignore_index=n),
+        None,
+    ),
+    "affine_grid, size": (lambda n: F.affine_grid(torch.ones(1, 2, 3), (1, 1, n, 2)), None),
+    "unravel_index, shape": (lambda n: torch.unravel_index(torch.arange(2), [n]), None),
+    "resize_, size": (lambda n: torch.ones(4).resize_(n), 0),
     "fold, kernel_size": (lambda n: F.fold(COLUMNS, 4, n), 1),
     "fold, stride": (lambda n: F.fold(COLUMNS[..., :4], 4, 2, stride=n), 1),
     "conv2d, groups": (lambda n: F.conv2d(IMAGES, torch.ones(4, 1, 2, 2), groups=n), 1),

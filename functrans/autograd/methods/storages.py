@@ -16,7 +16,7 @@ import numpy as np
 
 from functrans.autograd.methods.parts import storage_offset_of
 from functrans.autograd.methods.rows import layout_of
-from functrans.autograd.methods.shaping import extents
+from functrans.autograd.methods.shaping import extents, new_extents
 from functrans.autograd.methods.state import memory_part
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import node_of
@@ -199,7 +199,7 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: object =
     Raises:
       RuntimeError: the tensor has derivatives or views.
     """
-    shape = extents(sizes or (size,), "resize_")
+    shape = new_extents(sizes or (size,), "resize_")
     reason = "cannot resize variables that require grad"
     is_same = shape == self._value.shape
     if not is_same or self._inference or node_of(self) is not None:

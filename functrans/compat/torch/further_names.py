@@ -32,7 +32,7 @@ from functrans.autograd.methods.rows import (
     refuse_out,
     results,
 )
-from functrans.autograd.methods.shaping import axis_of
+from functrans.autograd.methods.shaping import axis_of, extents
 from functrans.autograd.promotion import torch_defaults, torch_tensor
 from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import MEANINGLESS, Tensor, refuse_device
@@ -221,7 +221,7 @@ def histogram(
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Indices along each axis of places in a flattened tensor."""
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    sizes = extents((shape if isinstance(shape, int) else tuple(shape),), "unravel_index", "shape")
     found: Any = fixed(lambda places: tuple(fnp.unravel_index(places, sizes)), indices)
     return found
 

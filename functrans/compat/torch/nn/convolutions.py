@@ -65,6 +65,9 @@ def per_axis(value: Any, n: int, argument: str, name: str = "") -> tuple[int, ..
       TypeError: a number is no integer.
       RuntimeError: it is too small, or there are more or fewer.
     """
+    least, words = _LEAST.get(argument, (0, f"{argument} must be non-negative"))
+    if type(value) is int and value >= least:
+        return (value,) * n
     several = isinstance(value, (tuple, list))
     found = list(value) if several else [value]
     if not name:
@@ -72,7 +75,6 @@ def per_axis(value: Any, n: int, argument: str, name: str = "") -> tuple[int, ..
     found = [integer(v, argument, name, "tuple of ints") for v in found]
     if len(found) == 1:
         found *= n
-    least, words = _LEAST.get(argument, (0, f"{argument} must be non-negative"))
     if len(found) != n:
         raise RuntimeError(
             f"{name}: expected {argument} to be a single integer value or a list of {n} values, "

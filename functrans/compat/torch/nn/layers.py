@@ -182,6 +182,7 @@ def embedding(
         )
     n = weight.shape[0]
     if padding_idx is not None:
+        padding_idx = integer(padding_idx, "padding_idx", "embedding")
         if not -n <= padding_idx < n:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= n

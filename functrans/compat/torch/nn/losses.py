@@ -17,6 +17,7 @@ import numpy as np
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import result_dtype, to_dtype
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.core.boundary import warn
@@ -500,6 +501,7 @@ def _checked_classes(
     x: Tensor, target: Tensor, weight: Any, axis: int, ignore_index: int
 ) -> tuple[int | None, bool]:
     """The class that is ignored, if it occurs, and whether the others were seen to exist."""
+    ignore_index = integer(ignore_index, "ignore_index", "nll_loss")
     shape, value = x.shape, target._value
     expected = shape[:axis] + shape[axis + 1 :]
     if value.shape != expected:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.shaping import extents
 from functrans.autograd.programs import Operation
 from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import Tensor
@@ -290,7 +291,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     Raises:
       ValueError: the extents do not fit.
     """
-    space = tuple(int(s) for s in size[2:])
+    space = extents((tuple(size[2:]),), "affine_grid")
     n = len(space)
     if n not in (2, 3) or tuple(theta.shape[1:]) != (n, n + 1) or theta.shape[0] != size[0]:
         raise ValueError(
