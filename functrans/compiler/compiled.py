@@ -38,6 +38,7 @@ from functrans.compiler.symbols import address
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray
 from functrans.core.boundary import warn
+from functrans.core.byte_order import in_native_order
 from functrans.core.jaxpr import Jaxpr, Literal, Var, subjaxprs
 from functrans.core.source import resolve
 from functrans.core.values import Array
@@ -173,7 +174,7 @@ def _call_host(call: HostCall, env: dict[Var, Any]) -> None:
         if type(aval) is ShapedArray and not aval.shape and isinstance(value, np.ndarray):
             value = value.item() if aval.weak else value[()]
         operands.append(value)
-    outs = call.eqn.primitive.impl(*operands, **call.eqn.params)
+    outs = call.eqn.primitive.impl(*in_native_order(operands), **call.eqn.params)
     env.update(zip(call.eqn.outputs, outs, strict=True))
 
 

@@ -28,6 +28,7 @@ from functrans.control.branches import cond_lanes_p
 from functrans.control.calls import are_masked, is_nonzero, kept_residuals, to_front, with_masks
 from functrans.control.native import jit_p
 from functrans.core.avals import Aval, ShapedArray, Tape, Zero
+from functrans.core.byte_order import in_native_order
 from functrans.core.dispatch import aval_of, bind
 from functrans.core.jaxpr import Jaxpr, Literal, Var
 from functrans.core.lowering import Structured
@@ -148,7 +149,8 @@ def _scan_impl(*operands: Array | complex, jaxpr: Jaxpr, **params: Any) -> tuple
         loop = loop_executable(jaxpr, shape.n_consts, shape.n_carry)
         entries = [_entries(x, n) for x in xs]
         slots = [y.entries if type(y) is TapeValue else y for y in ys]
-        carry = loop(numbers, *jaxpr.consts, *consts, *carry, *entries, *slots)  # type: ignore[assignment]  # a list here
+        fixed = (*in_native_order(jaxpr.consts), *consts)
+        carry = loop(numbers, *fixed, *carry, *entries, *slots)  # type: ignore[assignment]  # a list here
     return (*carry, *ys)
 
 

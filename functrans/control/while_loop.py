@@ -35,6 +35,7 @@ from functrans.control.loops import (
 )
 from functrans.control.native import jit_p
 from functrans.core.avals import Aval, ShapedArray, Tape, Zero
+from functrans.core.byte_order import in_native_order
 from functrans.core.dispatch import aval_of, bind
 from functrans.core.jaxpr import Jaxpr, Var
 from functrans.core.lowering import Structured
@@ -121,8 +122,8 @@ def _while_impl(
     cond_consts, body_consts, carry = split(operands, n_cond_consts, n_body_consts)
     n = len(carry)
     holds, body = executable(cond_jaxpr), executable(body_jaxpr)
-    cond_lead = (*cond_jaxpr.consts, *cond_consts)
-    body_lead = (*body_jaxpr.consts, *body_consts)
+    cond_lead = (*in_native_order(cond_jaxpr.consts), *cond_consts)
+    body_lead = (*in_native_order(body_jaxpr.consts), *body_consts)
     tapes = [TapeValue(Tape(aval.strong())) for aval in body_jaxpr.out_avals[n:]]
     if not tapes:
         while holds(*cond_lead, *carry)[0]:

@@ -24,6 +24,7 @@ import numpy as np
 
 from functrans.core.avals import PYTHON_SCALARS, WEAK_DTYPES, Aval, ShapedArray, aval_of_plain
 from functrans.core.boundary import Refusals, at_user, note_traced, settle
+from functrans.core.byte_order import in_native_order, native_dtype
 from functrans.core.deferred import deferred
 from functrans.core.jaxpr import subjaxprs
 from functrans.core.primitive import Primitive
@@ -329,8 +330,8 @@ def bind(primitive: Primitive, *operands: Any, **params: object) -> tuple[Any, .
         trace = effect_owner(trace)
     if trace is None:
         if primitive.holds_programs:  # one look at the settings for all of it
-            return at_user(primitive.impl, *operands, **params)
-        return primitive.impl(*operands, **params)
+            return at_user(primitive.impl, *in_native_order(operands), **params)
+        return primitive.impl(*in_native_order(operands), **params)
     return trace.process(primitive, operands, params)
 
 
@@ -547,11 +548,11 @@ def shape_of(value: Any) -> tuple[int, ...]:
 
 
 def dtype_of(value: Any) -> np.dtype:
-    """Dtype of a tracer, an ndarray or a number."""
+    """Dtype of a tracer, an ndarray or a number, in the byte order of this machine."""
     weak = WEAK_DTYPES.get(type(value))
     if weak is not None:
         return weak
     try:
-        return value.dtype
+        return native_dtype(value.dtype)
     except AttributeError:
         return aval_of(value).dtype

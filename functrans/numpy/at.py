@@ -181,7 +181,9 @@ def _subtract(self: Place, values: Array, **options: Any) -> Array:
     values = as_value(values)
     if dtype_of(values).kind in "biu":  # narrower ones wrap where they are negated
         values = cast(values, dtype_of(as_value(self._array)))
-    return self.add(-values, **options)
+    with np.errstate(over="ignore"):  # of unsigned numbers, that wrap
+        values = -values
+    return self.add(values, **options)
 
 
 def _install_methods() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.core.byte_order import in_native_order
 from functrans.core.dispatch import Tracer
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var
 from functrans.core.source import here
@@ -101,7 +102,7 @@ class CallValues(_Values):
     def apply(self, eqn: Equation) -> Sequence[Any]:
         """Results as NumPy computes them."""
         operands = [a.value if type(a) is Literal else self.values[a] for a in eqn.inputs]  # type: ignore[index]  # no literal
-        outs: Sequence[Any] = eqn.primitive.impl(*operands, **eqn.params)
+        outs: Sequence[Any] = eqn.primitive.impl(*in_native_order(operands), **eqn.params)
         return outs
 
     def constant(self, value: Any) -> Any:

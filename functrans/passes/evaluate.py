@@ -16,9 +16,12 @@ from itertools import count
 from typing import Any
 
 from functrans.core.analyses import analysis
+from functrans.core.byte_order import in_native_order
 from functrans.core.dispatch import Tracer, bind, elementwise, innermost_staging, pass_on, replaying
 from functrans.core.jaxpr import Jaxpr, Literal
 from functrans.passes.executables import add_place, generated, last_uses
+
+_LARGEST_PROGRAM = 20_000
 
 
 @analysis
@@ -38,15 +41,13 @@ def evaluate(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any] | None = N
     Returns:
       One value per result. Values are dropped after their last use.
     """
-    if consts is None:
-        consts = jaxpr.consts
+    consts = jaxpr.consts if consts is None else consts
     if _is_plain(args) and _is_plain(consts) and not (jaxpr.effects and innermost_staging()):
         run = jaxpr.cache.get(executable)
         if run is not None:
-            results: list[Any] = run(*consts, *args)
-            return results
+            return list(run(*in_native_order(consts), *in_native_order(args)))
         if next(_runs(jaxpr)):
-            return executable(jaxpr)(*consts, *args)
+            return executable(jaxpr)(*in_native_order(consts), *in_native_order(args))
     return _interpret(jaxpr, args, consts)
 
 
@@ -86,9 +87,6 @@ def _interpret(jaxpr: Jaxpr, args: Sequence[Any], consts: Sequence[Any]) -> list
             for var in dying:
                 del env[var]
     return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
-
-
-_LARGEST_PROGRAM = 20_000
 
 
 @analysis

@@ -37,6 +37,7 @@ import numpy as np
 from functrans.core.annotations import Annotation
 from functrans.core.avals import PYTHON_SCALARS, Aval, ShapedArray, Tape, is_differentiable_dtype
 from functrans.core.boundary import at_user
+from functrans.core.byte_order import in_native_order
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive, linear, multilinear, nondifferentiable
@@ -225,6 +226,7 @@ def record(
     Returns:
       Results, and a node or ``None`` per result.
     """
+    operands = in_native_order(operands) if is_plain else operands
     rule = primitive.jvp
     is_constant = rule is nondifferentiable or not any(parents)
     if not is_constant and primitive.linearize is not None:

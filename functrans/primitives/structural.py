@@ -19,7 +19,8 @@ import numpy as np
 
 from functrans.core.avals import WEAK_DTYPES, ShapedArray, Zero, is_differentiable_dtype
 from functrans.core.axes import AxisMap
-from functrans.core.dispatch import aval_of, bind, dtype_of, shape_of
+from functrans.core.byte_order import native_dtype
+from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, shape_of
 from functrans.core.lowering import (
     Expansion,
     IndexMap,
@@ -110,7 +111,10 @@ cast_p: Primitive = Primitive(
 def cast(x: Any, dtype: Any) -> Any:
     """Convert to a dtype; complex to real takes the real part. The same value if it has it."""
     dtype = np.dtype(dtype)
-    if dtype_of(x) == dtype and isinstance(getattr(x, "dtype", None), np.dtype):
+    if isinstance(x, Tracer):
+        dtype = native_dtype(dtype)
+    own = getattr(x, "dtype", None)
+    if isinstance(own, np.dtype) and own == dtype:
         return x
     return bind(cast_p, x, dtype=dtype)[0]
 

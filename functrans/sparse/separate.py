@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import ShapedArray
+from functrans.core.byte_order import native_array
 from functrans.core.dispatch import bind, innermost_staging
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.passes.simplify import simplify
@@ -47,7 +48,7 @@ class Constant:
     @staticmethod
     def of(array: Any) -> Constant:
         """Look at an array."""
-        array = np.asarray(array)
+        array = native_array(np.asarray(array))
         first = array.flat[0].item() if array.size else 0.0
         return Constant(array, first if np.all(array == first) else None)
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from functrans.core.avals import Aval, ShapedArray, Tape
+from functrans.core.byte_order import native_dtype
 from functrans.core.jaxpr import Equation
 from functrans.records import dataclass
 from functrans.sparse.dependence import Dependence, Shape
@@ -46,7 +47,7 @@ class Captured:
     def numbers(self) -> np.ndarray:
         """The elements, from now on a part of what the pattern depends on."""
         if self.copy is None:
-            self.copy = self.array.copy()
+            self.copy = self.array.astype(native_dtype(self.array.dtype))
         return self.copy
 
 

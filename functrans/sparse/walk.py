@@ -26,6 +26,7 @@ import numpy as np
 from functrans.control.loops import scan_shape
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray, Tape
+from functrans.core.byte_order import native_array
 from functrans.core.jaxpr import Equation, Jaxpr, Literal
 from functrans.passes.programs import batch_jaxpr, hoist
 from functrans.passes.staging import may_change, stage
@@ -67,7 +68,7 @@ class Walk:
         if type(const) is not np.ndarray:
             return UNKNOWN
         if not may_change(const):
-            return const
+            return native_array(const)
         return self.captured.setdefault(id(const), Captured(const))
 
     def step(self, eqn: Equation, operands: Sequence[Value]) -> Sequence[Value]:

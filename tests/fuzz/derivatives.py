@@ -19,6 +19,7 @@ derivatives at kinks that a smooth function around them may hide from difference
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -191,6 +192,14 @@ def _weighted(value: Any, k: int) -> Any:
     )
 
 
+def _number(f: Scalar, x: np.ndarray) -> float:
+    """A value; NaN where a step left the domain of a function, and LAPACK refused its NaN."""
+    try:
+        return float(f(x))
+    except np.linalg.LinAlgError:
+        return math.nan
+
+
 class Difference:
     """Richardson's extrapolation of central differences.
 
@@ -203,9 +212,9 @@ class Difference:
 
     def __init__(self, f: Scalar, x: np.ndarray, t: np.ndarray) -> None:
         steps = [STEP / 2**i for i in range(4)]
-        here = float(f(x))
-        ahead = [float(f(x + h * t)) for h in steps]
-        behind = [float(f(x - h * t)) for h in steps]
+        here = _number(f, x)
+        ahead = [_number(f, x + h * t) for h in steps]
+        behind = [_number(f, x - h * t) for h in steps]
         table = [[(a - b) / (2 * h) for a, b, h in zip(ahead, behind, steps, strict=True)]]
         for k in range(1, 4):
             row = table[-1]
@@ -216,7 +225,8 @@ class Difference:
         noise = 1e-12 * size / steps[-1]
         bends = [abs(a + b - 2 * here) / h for a, b, h in zip(ahead, behind, steps, strict=True)]
         is_even = all(b < 0.7 * a + noise for a, b in itertools.pairwise(bends))
-        short = (float(f(x + SHORT_STEP * t)) - float(f(x - SHORT_STEP * t))) / (2 * SHORT_STEP)
+        nearest = _number(f, x + SHORT_STEP * t) - _number(f, x - SHORT_STEP * t)
+        short = nearest / (2 * SHORT_STEP)
         self.is_trusted = bool(
             np.isfinite([*ahead, *behind, here]).all()
             and is_even

@@ -14,6 +14,8 @@ run found, so that rounding of earlier steps does not add up. Runs of the progra
     ``jit`` native with the last value as the only result, to the bit the one among all.
 ``vmap``, ``jit(vmap)``
     Batched arguments, against a loop.
+``captured``
+    ``jit`` native with the first argument traced, and arrays that the program captures as the rest.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ from .known import is_numpys_own
 from .reference import DISPATCHED, PLAIN, TRACED
 
 MAX_SIZE = 400
-RUNS = ("eager", "jvp", "interpreted", "native", "alone", "vmap", "jit(vmap)")
+RUNS = ("eager", "jvp", "interpreted", "native", "alone", "vmap", "jit(vmap)", "captured")
 OPERAND = re.compile(r"\bv\d+\b")
 LEAST_SQUARES = re.compile(r"lstsq|pinv")
 NUMBER = re.compile(r"-?\b\d[\d.]*\b")
@@ -215,6 +217,8 @@ class Programs(Kind):
                     rows = [(args, ft.jit(fun)(*args))]
             elif name == "native":
                 rows = [(args, ft.jit(fun)(*args))]
+            elif name == "captured":
+                rows = [(args, ft.jit(lambda x: fun(x, *args[1:]))(args[0]))]
             elif name == "alone":
                 self._alone(program, words, args, counts)
                 return
