@@ -176,7 +176,9 @@ def _checked(
         )
     if gradient.dtype != dtype:
         gradient = cast(gradient, dtype)
-    fitting: Tensor = gradient if gradient._trace is trace else trace.lift(gradient)
+    if gradient._trace is trace:
+        return gradient
+    fitting: Tensor = trace.lift(gradient if trace.keeps_account else gradient._value)
     return fitting
 
 

@@ -34,7 +34,7 @@ from functrans.autograd.hooks import changing
 from functrans.autograd.kinks import PIECEWISE_LINEAR, dependent
 from functrans.autograd.labels import edge_of, torch_type
 from functrans.autograd.modes import modes
-from functrans.autograd.nodes import Hooked, running
+from functrans.autograd.nodes import Hooked, LeafNode, running
 from functrans.autograd.recording import PERMANENT, is_dense
 from functrans.autograd.tensors import Tensor
 from functrans.core.annotations import When
@@ -99,10 +99,17 @@ class Pass:
           roots: nodes of the results.
           wanted: nodes whose gradients are asked for; ``None`` for all leaves.
           accumulate: whether these are added to ``.grad`` in place of being returned.
+
+        Raises:
+          RuntimeError: a leaf that is asked for had another shape or dtype when it was used.
         """
         # Nodes are older than what is computed from them: nothing below the oldest is needed.
         goals = {edge_of(node)[0] for node in wanted} if wanted is not None else None
-        order: list[Any] = ordered_nodes(roots, min(map(_number, goals)) if goals else -1)
+        former = {} if goals is None else _former(goals)
+        oldest = min(map(_number, (*goals, *former))) if goals else -1
+        order: list[Any] = ordered_nodes(roots, oldest)
+        if former:
+            _refuse_former(former, order)
         if wanted is not None and goals is not None:
             self.is_for_all = False
             leading: set[Node | None] = set()
@@ -517,6 +524,24 @@ def _laid_out(value: Any, owner: Tensor) -> Tracer | Array:
         copy = np.empty(value.shape, value.dtype)
     copy[...] = value
     return copy
+
+
+def _former(goals: set[Any]) -> dict[Any, Any]:
+    """The nodes that leaves had before they got data of another shape or dtype, or other axes."""
+    found = [(ref(), leaf) for leaf in goals if type(leaf) is LeafNode for ref in leaf.former]
+    return {node: leaf for node, leaf in found if node is not None}
+
+
+def _refuse_former(former: dict[Any, Any], order: list[Any]) -> None:
+    """Refuse to lose what belongs to a leaf as it was."""
+    for node in order:
+        for was in (node, *node.parents):
+            if was in former:
+                raise RuntimeError(
+                    f"a gradient of shape {list(was.shape)} would come to a leaf of shape "
+                    f"{list(former[was].shape)}: .data or its shape was changed after the graph "
+                    "was recorded. Record the graph anew."
+                )
 
 
 def _met(node: Any, when: When) -> list[Any]:

@@ -14,6 +14,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -389,10 +390,12 @@ class LeafNode(Hooked, Node):
     Attributes:
       owner: weak reference to the leaf.
       is_turned: whether the axes of the leaf were changed in place since.
+      former: weak references to its nodes before it got other data or axes.
     """
 
     label = "AccumulateGrad"
     is_turned = False
+    former: tuple[weakref.ref[LeafNode], ...] = ()
 
     def __init__(self, owner: Any, shape: Any, dtype: Any) -> None:
         super().__init__(None, {}, None, (), shape, dtype, None)
@@ -416,6 +419,7 @@ def leaf_like(leaf: LeafNode, value: Tensor) -> LeafNode:
       value: of the new shape and dtype.
     """
     new = LeafNode(leaf.owner, value.shape, value.dtype)
+    new.former = (*[node for node in leaf.former if node() is not None], weakref.ref(leaf))
     new.annotations = tuple([note for note in leaf.annotations if note.kind.stays])
     for note in new.annotations:
         handle = note.handle()

@@ -206,7 +206,7 @@ clamp_p: Primitive = ternary(
     np.clip,
     (
         lambda t, x, low, high, y: ew.where((x >= low) & (x <= high), t, 0),
-        lambda t, x, low, high, y: ew.where((low < high) & (x < low), t, 0),
+        lambda t, x, low, high, y: ew.where((low <= high) & (x < low), t, 0),
         lambda t, x, low, high, y: ew.where((high < low) | (x > high), t, 0),
     ),
     ("abc", "abc", "abc"),

@@ -184,3 +184,16 @@ def test_values_and_slopes_at_special_points(
 def test_a_masked_branch_adds_nothing() -> None:
     slopes = gradient(lambda x: ft.where(x > 0, x.log(), x), [0.0, 2.0])
     assert_array_equal(slopes, [1.0, 0.5])
+
+
+@pytest.mark.parametrize("function", [ft.clamp, ft.clip, lambda x, a, b: np.clip(x, a, b)])
+def test_bounds_that_are_one_tensor_have_the_slope_of_the_result(function: Any) -> None:
+    x = ft.tensor([-3.0, -1.0, 1.0, 3.0], dtype=ft.float64)
+
+    def bounded(v: Any) -> Any:
+        return function(x, v, v)
+
+    v = ft.tensor([0.5, -2.0, 2.0, -0.5], dtype=ft.float64)
+    eye = np.eye(4)
+    assert_array_equal(ft.func.jacrev(bounded)(v).numpy(), eye)
+    assert_array_equal(ft.func.jacfwd(bounded)(v).numpy(), eye)

@@ -142,3 +142,32 @@ def test_data_that_do_not_fit_are_refused() -> None:
         y.sum().backward()
     assert x.grad is None
     assert_array_equal(grad((x * x).sum(), x)[0].numpy(), [[10.0]])
+
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "axes that change places": lambda x: x.t_(),
+    "another axis": lambda x: x.unsqueeze_(0),
+    "data": lambda x: setattr(x, "data", tensor([[1.0], [2.0], [3.0]])),
+    "data twice": lambda x: [setattr(x, "data", tensor([1.0] * n)) for n in (2, 4)],
+    "data of another dtype": lambda x: setattr(x, "data", x.detach().double()),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("has_more", [False, True])
+def test_no_gradient_of_a_leaf_as_it_was_is_lost(change: str, has_more: bool) -> None:
+    x = tensor([[1.0, 2.0, 3.0]], requires_grad=True, dtype=np.float32)
+    total = (2.0 * x).sum()
+    with torch.no_grad():
+        CHANGES[change](x)
+    if has_more:
+        total = total + (x * x).sum()
+    match = r"a gradient of shape \[1, 3\] would come to a leaf of shape"
+    for options in ({}, {"allow_unused": True}, {"materialize_grads": True}):
+        with pytest.raises(RuntimeError, match=match):
+            grad(total, x, retain_graph=True, **options)
+    with pytest.raises(RuntimeError, match=match):
+        total.backward(inputs=[x], retain_graph=True)
+    assert x.grad is None
+    (gradient,) = grad((x * x).sum(), x)
+    assert_array_equal(gradient.numpy(), 2.0 * x.detach().numpy())
