@@ -557,6 +557,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
             return UnpackedDualTensor(*parts)
     below = _below(current, tensor)
     if tangent is None:
+        if how is not None and how.base._trace is current.trace and not how.is_copied:
+            primal = unpack_dual(how.base).primal  # what was detached shares its memory
+            primal = primal if how.detach is None else primal.detach()
+            return UnpackedDualTensor(viewed_as(primal, how), None)
         return UnpackedDualTensor(whole_view(_as_tensor(below, tensor)), None)
     if tensor._dual is None and tensor._view is None:  # writes to the parts reach it from now on
         pair = [_apart_from(_as_tensor(x, tensor)) for x in (below, tangent)]

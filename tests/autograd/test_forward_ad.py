@@ -835,3 +835,28 @@ def test_what_is_registered_on_nodes_in_a_level_holds_after_it(made: str, before
     assert_allclose(grad(y, x, retain_graph=True)[0], factor * right.detach())
     handle.remove()
     assert_allclose(grad(y, x)[0], factor / 10 * right.detach())
+
+
+DETACHED: dict[str, Callable[[Any], Any]] = {
+    "detached": lambda b: b.detach(),
+    "a part, detached": lambda b: b[1:].detach(),
+    "a part of what is detached": lambda b: b.detach()[1:],
+    "data": lambda b: b.data,
+    "data of a part": lambda b: b[1:].data,
+}
+
+
+@pytest.mark.parametrize("name", DETACHED)
+@pytest.mark.parametrize("requires", [False, True])
+def test_the_primal_of_what_is_detached_shares_memory(name: str, requires: bool) -> None:
+    with fw.dual_level():
+        primal = torch.ones(3, requires_grad=requires)
+        dual = fw.make_dual(primal, torch.ones(3))
+        parts = fw.unpack_dual(DETACHED[name](dual))
+        assert parts.tangent is None
+        assert not parts.primal.requires_grad
+        parts.primal.mul_(3.0)
+        expected = [1.0 if "part" in name else 3.0, 3.0, 3.0]
+        assert primal.tolist() == expected
+        assert fw.unpack_dual(dual).primal.tolist() == expected
+        assert fw.unpack_dual(dual).tangent.tolist() == [1.0, 1.0, 1.0]

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
+import functrans as ft
 import functrans.compat.torch as torch
 
 func = torch.func
@@ -465,7 +467,7 @@ def test_what_is_left_of_a_dual_level_belongs_to_the_transform_around_it(f: Any)
 
 
 @pytest.mark.parametrize("of", [torch.nn.Parameter, torch.nn.Buffer])
-def test_a_parameter_is_a_constant_of_the_innermost_level_on_the_memory_it_was_made_of(
+def test_a_parameter_is_a_constant_of_the_levels_around_on_the_memory_it_was_made_of(
     of: Any,
 ) -> None:
     level = torch.autograd.forward_ad
@@ -484,3 +486,89 @@ def test_a_parameter_is_a_constant_of_the_innermost_level_on_the_memory_it_was_m
     assert torch.func.vmap(lambda v: 2.0 * of(v))(one).tolist() == [2.0, 4.0]
     inner = torch.func.grad(lambda v: torch.func.grad(lambda w: (of(v) * w).sum())(v).sum())
     assert inner(one).tolist() == [0.0, 0.0]
+    for outer in (torch.func.jacrev, torch.func.jacfwd):
+        for inside in (torch.func.jacrev, torch.func.jacfwd):
+            second = outer(inside(lambda v: (of(v) * v * v * v).sum()))
+            assert second(one).tolist() == [[6.0, 0.0], [0.0, 24.0]]
+
+
+def test_a_buffer_requires_a_gradient_as_what_it_is_made_of() -> None:
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    for x, requires in ((w, True), (2 * w, True), (w.detach(), False)):
+        made = torch.nn.Buffer(x)
+        assert made.is_leaf
+        assert made.requires_grad is requires
+    made = torch.nn.Buffer(2 * w)
+    (made * w).sum().backward()
+    assert made.grad.tolist() == [1.0, 2.0]
+
+
+LAID_OUT_ANEW: dict[str, tuple[Callable[[Any], Any], bool]] = {
+    # the call, and whether the result shares the memory
+    "contiguous of a transpose": (lambda y: y.mT.contiguous(), False),
+    "contiguous": (lambda y: y.contiguous(), True),
+    "contiguous of columns": (lambda y: y[:, :2].contiguous(), False),
+    "contiguous of rows": (lambda y: y[1:].contiguous(), True),
+    "reshape of a transpose": (lambda y: y.mT.reshape(-1), False),
+    "reshape": (lambda y: y.reshape(-1), True),
+    "reshape of a column": (lambda y: y[:, 1].reshape(2, 1), True),
+    "reshape of every second column": (lambda y: y[:, ::2].reshape(-1), False),
+    "reshape of what is expanded": (lambda y: y[:1].expand(2, 3).reshape(-1), False),
+    "reshape_as": (lambda y: y.mT.reshape_as(torch.zeros(6)), False),
+    "flatten of a transpose": (lambda y: y.mT.flatten(), False),
+    "flatten": (lambda y: y.flatten(), True),
+    "ravel of a transpose": (lambda y: y.mT.ravel(), False),
+    "reshape after two views": (lambda y: y.unsqueeze(0).permute(2, 0, 1).reshape(6), False),
+    "reshape of what was detached": (lambda y: y.detach().mT.reshape(-1), False),
+}
+
+
+@pytest.mark.parametrize("name", LAID_OUT_ANEW)
+@pytest.mark.parametrize(
+    "context", ["none", "grad", "vjp", "jvp", "vmap", "vmap of grad", "dual", "jit", "jit of grad"]
+)
+def test_what_is_laid_out_anew_shares_no_memory_in_any_context(name: str, context: str) -> None:
+    call, shares = LAID_OUT_ANEW[name]
+    x = torch.arange(6.0, dtype=torch.float64).reshape(2, 3)
+
+    def f(v: Any) -> Any:
+        y = 1.0 * v
+        call(y).mul_(10.0)
+        return y
+
+    def slopes(v: Any) -> Any:
+        return func.grad(lambda w: f(w).sum())(v)
+
+    is_detached = "detached" in name
+    expected = f(x)
+    assert (expected.tolist() != x.tolist()) is shares
+    tangent = torch.ones_like(x)
+    one = torch.ones_like(x) if is_detached or not shares else f(torch.ones_like(x))
+    level = torch.autograd.forward_ad
+    with level.dual_level():
+        dual = level.unpack_dual(f(level.make_dual(x, tangent)))
+    found = {
+        "none": lambda: (f(x), one),
+        "grad": lambda: (expected, slopes(x)),
+        "vjp": lambda: (func.vjp(f, x)[0], func.vjp(f, x)[1](tangent)[0]),
+        "jvp": lambda: func.jvp(f, (x,), (tangent,)),
+        "vmap": lambda: (func.vmap(f)(x[None])[0], one),
+        "vmap of grad": lambda: (expected, func.vmap(slopes)(x[None])[0]),
+        "dual": lambda: dual,
+        "jit": lambda: (ft.jit(f)(x), one),
+        "jit of grad": lambda: (expected, ft.jit(slopes)(x)),
+    }[context]()
+    for have, want in zip(found, (expected, one), strict=True):
+        assert_allclose(have.detach().numpy(), want.numpy())
+    assert x.tolist() == torch.arange(6.0, dtype=torch.float64).reshape(2, 3).tolist()
+
+
+@pytest.mark.parametrize("transform", [func.grad, func.jacfwd, func.vmap])
+def test_data_are_not_set_inside_of_transforms(transform: Any) -> None:
+    def f(x: Any) -> Any:
+        y = x.clone()
+        y.data = 3.0 * x
+        return (y * x).sum()
+
+    with pytest.raises(RuntimeError, match=r"mutating directly with `\.data`"):
+        transform(f)(torch.ones(2))

@@ -297,3 +297,27 @@ def test_numbers_of_states_have_the_default_dtype_where_it_is_double(name):
             assert {v.dtype for v in optimizer.state[p].values()} == {np.dtype(float)}
     finally:
         torch.set_default_dtype(np.float32)
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.RMSprop])
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_momentum_that_is_set_to_0_under_a_schedule_is_none(make: Any, at: int) -> None:
+    def run(wrap: Callable[[Any], Any]) -> list[Any]:
+        p = torch.tensor([1.0, -2.0], requires_grad=True)
+        optimizer = make([p], lr=0.05, momentum=0.9)
+        schedule = optim.lr_scheduler.OneCycleLR(optimizer, 0.05, 10)
+
+        def step() -> None:
+            p.grad = p.detach() ** 3
+            optimizer.step()
+
+        call, values = wrap(step), []
+        for i in range(5):
+            if i == at:
+                optimizer.param_groups[0]["momentum"] = 0.0
+            call()
+            schedule.step()
+            values.append(p.tolist())
+        return values
+
+    assert_allclose(run(ft.jit), run(lambda f: f), rtol=1e-5)

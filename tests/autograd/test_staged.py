@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import functrans as ft
+import functrans.compat.torch as torch
 from functrans.autograd import from_numpy, grad, no_grad, tensor
 from functrans.autograd.checkpoint import checkpoint
 from functrans.compat.torch import nn, optim, zeros
@@ -726,3 +727,34 @@ def test_what_creates_state_is_interpreted_unless_its_loops_are_long(
     values = run(ft.jit)
     assert len(compiled) == 1 + is_compiled
     assert_allclose(values, run(lambda f: f), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda u: torch.ones(2, dtype=torch.float64),
+        torch.ones_like,
+        lambda u: torch.tensor([1.0, 1.0], dtype=torch.float64),
+        lambda u: torch.ones_like(u.detach()),
+        lambda u: 1.0 * u.detach(),
+    ],
+)
+@pytest.mark.parametrize("call", ["backward", "grad", "create_graph"])
+def test_given_gradients_may_be_made_in_the_step(made: Callable[[Any], Any], call: str) -> None:
+    def run(wrap: Callable[[Any], Any]) -> list[Any]:
+        w = torch.tensor([2.0, 3.0], requires_grad=True, dtype=torch.float64)
+
+        def step() -> Any:
+            w.grad = None
+            u = torch.tanh(w)
+            if call == "backward":
+                u.backward(made(u))
+                return w.grad.clone()
+            is_recorded = call == "create_graph"
+            (slope,) = torch.autograd.grad(u, w, made(u), create_graph=is_recorded)
+            return torch.autograd.grad(slope.sum(), w)[0] if is_recorded else slope
+
+        called = wrap(step)
+        return [called().tolist() for _ in range(2)]
+
+    assert_allclose(run(ft.jit), run(lambda f: f), rtol=1e-14)

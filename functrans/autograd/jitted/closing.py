@@ -463,7 +463,7 @@ def _guards(
 ) -> Iterator[Callable[[Leaves], bool]]:
     """What a program depends on beside its arguments."""
     for part, key, was, _ in session.numbers:
-        part.free[key] = _of_types(was)
+        part.free[key] = _like_numbers(was, key)
     for slot, was, _ in changed:
         assert slot.part is not None
         slot.part.free[slot.key] = _like(session.entries.get(id(was)), was)
@@ -481,9 +481,11 @@ def _is_gradient_of(tensor: Tensor, holder: Place) -> Callable[[Leaves], bool]:
     return lambda leaves: holder.find(leaves)._grad is tensor
 
 
-def _of_types(was: Any) -> Callable[[Any], bool]:
+def _like_numbers(was: Any, key: Any) -> Callable[[Any], bool]:
+    """Whether numbers may take the place of others; a momentum 0 is none."""
     if type(was) is not tuple:
-        return lambda value: type(value) is type(was)
+        is_any = key != "momentum"
+        return lambda value: type(value) is type(was) and (is_any or value != 0)
     types = [type(x) for x in was]
     return lambda value: type(value) is tuple and [type(x) for x in value] == types
 

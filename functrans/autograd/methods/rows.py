@@ -601,6 +601,25 @@ def layout_of(x: Tensor) -> np.ndarray:
     return np.zeros(value.shape, value.dtype) if found is None else np.asarray(found)
 
 
+def viewed_layout(x: Tensor) -> np.ndarray:
+    """The same for views; what is computed of traced values counts as in C order."""
+    value, how = x._value, x._view
+    if not isinstance(value, Tracer):
+        return x._memory()
+    if how is not None:
+        own = viewed_layout(how.base)
+        for step in how.steps:
+            own = step(own)
+        return own
+    trace: Any = x._trace
+    if modes.session is not None and id(x) in modes.session.entries:
+        given: np.ndarray = modes.session.entries[id(x)].value
+        if given.shape == value.shape:
+            return given
+    is_argument = id(x) in getattr(trace, "arguments", ())
+    return layout_of(x) if is_argument else np.empty(value.shape, value.dtype)
+
+
 def known(x: Any) -> np.ndarray | None:
     """The array of a tensor or number, for checks; ``None`` where no values are known."""
     value = _entered(x)

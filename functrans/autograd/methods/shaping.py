@@ -17,7 +17,14 @@ import numpy as np
 
 from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE
-from functrans.autograd.methods.rows import Row, functions_of, methods_of, plain, rows_of
+from functrans.autograd.methods.rows import (
+    Row,
+    functions_of,
+    methods_of,
+    plain,
+    rows_of,
+    viewed_layout,
+)
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import leaf_like
 from functrans.autograd.residuals import root_of, twins_of
@@ -126,8 +133,8 @@ def reshaped(self: Tensor, shape: Shape, label: str) -> Tensor:
 
 
 def _is_viewable(self: Tensor, shape: Shape) -> bool:
-    own = self._value
-    if not isinstance(own, np.ndarray) or not own.size:
+    own = viewed_layout(self)
+    if not own.size:
         return True
     try:
         np.reshape(own, shape, copy=False)
@@ -139,7 +146,11 @@ def _is_viewable(self: Tensor, shape: Shape) -> bool:
 def reshape(self: Tensor, *args: Any, shape: Any = ()) -> Tensor:
     """The same elements in C order with other extents: a view where the layout allows it."""
     full = resolved(extents(args or (shape,), "reshape", "shape"), math.prod(self.shape))
-    return reshaped(self, full, "View" if _is_viewable(self, full) else "UnsafeView")
+    if _is_viewable(self, full):
+        return reshaped(self, full, "View")
+    if isinstance(self._value, Tracer):
+        self = self.clone()
+    return reshaped(self, full, "UnsafeView")
 
 
 def view_as_shape(self: Tensor, *args: Any, size: Any = ()) -> Tensor:

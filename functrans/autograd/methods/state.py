@@ -23,7 +23,13 @@ from functrans.autograd.dtypes import DTYPE_LIKE, given_dtype
 from functrans.autograd.forward_ad import unpack_dual
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, made_by, retain
 from functrans.autograd.labels import edge_of
-from functrans.autograd.methods.rows import by_name, concrete, layout_of, with_numpy_names
+from functrans.autograd.methods.rows import (
+    by_name,
+    concrete,
+    layout_of,
+    viewed_layout,
+    with_numpy_names,
+)
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import is_grad_enabled, modes
 from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like, shown
@@ -189,6 +195,11 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     given: Any = value._trace
+    if modes.level and any(isinstance(x._value, Tracer) for x in (self, value)):
+        raise RuntimeError(
+            "mutating directly with `.data` inside functorch transform is not allowed. Use "
+            "x.detach().copy_(other), or a new tensor."
+        )
     if given.keeps_account:  # its numbers alone, without the tangent
         value = unpack_dual(value).primal.detach()
     node = node_of(self)
@@ -521,10 +532,7 @@ def clone(self: Tensor, *, memory_format: object = None) -> Tensor:
 
 def contiguous(self: Tensor, *, memory_format: object = None) -> Tensor:
     """The tensor itself if its elements lie in C order, else such a copy."""
-    value = self._value
-    if isinstance(value, Tracer) or value.flags.c_contiguous:
-        return self
-    return _copied(self, "C")
+    return self if viewed_layout(self).flags.c_contiguous else _copied(self, "C")
 
 
 def to(

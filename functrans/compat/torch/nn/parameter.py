@@ -18,7 +18,7 @@ from functrans.core.dispatch import Tracer
 
 
 def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
-    """A leaf of a class on the memory of a tensor, a constant of the innermost level.
+    """A leaf of a class on the memory of a tensor, a constant of all transforms around.
 
     Args:
       cls: the class.
@@ -35,7 +35,7 @@ def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
         if trace.keeps_account:
             data = unpack_dual(data).primal
         if isinstance(data._value, Tracer):
-            data = data.data
+            data = data.detach()
         enter_session(data)
         self._value = data._memory()
         self._storage = data._stored()
@@ -85,6 +85,6 @@ class Buffer(Tensor):
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         """The leaf."""
-        self = own(cls, data, False)
+        self = own(cls, data, isinstance(data, Tensor) and data.requires_grad)
         self.persistent = persistent
         return self

@@ -208,8 +208,9 @@ class Optimizer:
         if not type(self).update.__module__.startswith(__package__):
             return []
         rates = [(group, "lr") for group in self.param_groups]
-        cycled = [group for group in self.param_groups if group.get("base_momentum", 0) > 0]
-        return rates + [(x, "betas" if "betas" in x else "momentum") for x in cycled]
+        cycled = [group for group in self.param_groups if "base_momentum" in group]
+        betas = [(group, "betas") for group in cycled if "betas" in group]
+        return rates + betas + [(group, "momentum") for group in cycled if group.get("momentum")]
 
     # hooks ----------------------------------------------------------------------------------------
 
