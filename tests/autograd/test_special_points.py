@@ -152,7 +152,8 @@ TWO: list[tuple[Any, Any, Any, Any, Any, Any]] = [
     (torch_like.xlogy, [0.0, 0.0, 0.0], [0.0, inf, nan], [0, 0, nan], [0, inf, nan], [nan, 0, nan]),
     (torch_like.remainder, [1.0], [-inf], [-inf], [1.0], [1.0]),
     (torch_like.pow, [0.0, 0.0], [0.0, -1.0], [1.0, inf], [0.0, -inf], [0.0, -inf]),
-    (lambda x, y: torch_like.clamp(x, y, y), [0.0, 1.0], [1.0, 1.0], [1, 1], [0, 1], [0, 0]),
+    # The result is the bound: PyTorch has its slope in forward mode, and none in reverse mode.
+    (lambda x, y: torch_like.clamp(x, y, y), [0.0, 1.0], [1.0, 1.0], [1, 1], [0, 1], [1, 0]),
     (lambda x, y: torch_like.clamp(x, min=y), [1.0, 0.0], [1.0, nan], [1, nan], [1, 0], [0, 0]),
     (lambda x, y: F.l1_loss(x, y, reduction="none"), [1.0, nan], [1.0, 0.0], [0.0, nan],
      [0.0, 0.0], [0.0, 0.0]),
