@@ -29,6 +29,7 @@ structured prediction and attention, ICML (2018).
 import argparse
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -303,6 +304,8 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path("alignment.png"), help="PNG to write")
     parser.add_argument("--no-figure", action="store_true", help="print only")
     options = parser.parse_args()
+    if not options.no_figure and find_spec("matplotlib") is None:
+        parser.error("the figure needs matplotlib: pip install 'functrans[viz]', or --no-figure")
     sequences, matrix = read()
     scores = [matrix[sequences[i]][:, sequences[j]] for i, j in PAIRS]
     exact, difference = check(scores[0], BLAST)

@@ -30,6 +30,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -666,17 +667,8 @@ class Results:
 
 
 def draw_figure(results: Results, path: str | Path) -> None:
-    """Write a PNG: series, components and influences by month; fit and estimates beside them.
-
-    Raises:
-      SystemExit: matplotlib is not installed; the message says how to get it.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise SystemExit(
-            "the figure needs matplotlib: pip install 'functrans[viz]', or pass --no-figure"
-        ) from error
+    """Write a PNG: series, components and influences by month; fit and estimates beside them."""
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(16, 10.6), dpi=110, facecolor="white")
     figure.text(0.042, 0.958, "El Niño, transformed", color=INK, size=21, weight="bold")
@@ -872,6 +864,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=Path("compose.png"), help="PNG to write")
     parser.add_argument("--no-figure", action="store_true", help="print only")
     options = parser.parse_args(argv)
+    if not options.no_figure and find_spec("matplotlib") is None:
+        parser.error("the figure needs matplotlib: pip install 'functrans[viz]', or --no-figure")
     began = time.perf_counter()
     y = load_series()
     everything = np.ones_like(y)

@@ -18,6 +18,7 @@ import argparse
 import csv
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,8 @@ def main() -> int:
     parser.add_argument("--output", type=Path, default=Path("lynx_hare.png"), help="PNG to write")
     parser.add_argument("--no-figure", action="store_true", help="print only")
     options = parser.parse_args()
+    if not options.no_figure and find_spec("matplotlib") is None:
+        parser.error("the figure needs matplotlib: pip install 'functrans[viz]', or --no-figure")
     years, pelts = read()
     begin = time.perf_counter()
     p, covariance, found = fit(years, pelts)

@@ -26,6 +26,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,17 +218,9 @@ def _short(gap: float) -> str:
 
 
 def draw_figure(results: Sequence[Result], path: Path) -> None:
-    """Write a PNG: data profiles, then evaluations and values for each problem.
+    """Write a PNG: data profiles, then evaluations and values for each problem."""
+    from matplotlib.figure import Figure
 
-    Raises:
-      SystemExit: matplotlib is not installed; the message says how to get it.
-    """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise SystemExit(
-            "the figure needs matplotlib: pip install 'functrans[viz]', or pass --no-figure"
-        ) from error
     height = 4.2 + 0.2 * len(results)
     figure = Figure(figsize=(12, height), dpi=110, facecolor="white")
     figure.text(0.03, 1 - 0.42 / height, "Derivatives that are exact", color=INK, size=19,
@@ -331,6 +324,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--no-figure", action="store_true", help="print the table only")
     options = parser.parse_args(argv)
+    if not options.no_figure and find_spec("matplotlib") is None:
+        parser.error("the figure needs matplotlib: pip install 'functrans[viz]', or --no-figure")
     known = {problem.name: problem for problem in (*MGH, *CUTEST)}
     names = options.problem or list(known)
     if unknown := [name for name in names if name not in known]:

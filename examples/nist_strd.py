@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -548,16 +549,8 @@ def draw_figure(results: Sequence[Result], path: str | Path) -> None:
     Args:
       results: those from the second start are drawn; of the first, only a miss is noted.
       path: file to write.
-
-    Raises:
-      SystemExit: matplotlib is not installed; the message says how to get it.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise SystemExit(
-            "the figure needs matplotlib: pip install 'functrans[viz]', or pass --no-figure"
-        ) from error
+    from matplotlib.figure import Figure
 
     drawn = [r for r in results if r.start == 2]
     missed = {r.problem.name for r in results if r.start == 1 and not r.is_certified}
@@ -734,6 +727,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--no-figure", action="store_true", help="print the table only")
     options = parser.parse_args(argv)
+    if not options.no_figure and find_spec("matplotlib") is None:
+        parser.error("the figure needs matplotlib: pip install 'functrans[viz]', or --no-figure")
     names = options.problem or list(MODELS)
     if unknown := [name for name in names if name not in MODELS]:
         parser.error(f"no problem {unknown[0]!r}; there are {', '.join(MODELS)}")

@@ -18,6 +18,7 @@ derivative.
 import argparse
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--no-figure", action="store_true", help="print only")
     options = parser.parse_args(arguments)
+    if not options.no_figure and find_spec("matplotlib") is None:
+        parser.error("the figure needs matplotlib: pip install 'functrans[viz]', or --no-figure")
 
     start = time.perf_counter()
     grown = grow(drops(options.cells))

@@ -23,6 +23,7 @@ import sys
 import time
 import types
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--no-figure", action="store_true", help="print only")
     options = parser.parse_args(arguments)
+    if not options.no_figure and find_spec("matplotlib") is None:
+        parser.error("the figure needs matplotlib: pip install 'functrans[viz]', or --no-figure")
 
     compiled = None
     if options.jit:

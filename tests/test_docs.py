@@ -3,6 +3,8 @@
 import doctest
 import importlib.util
 import json
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,20 @@ def test_examples_give_what_they_show(name, monkeypatch):
     )
     assert results.attempted
     assert not results.failed
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.parent.glob("examples/*.py")), ids=lambda p: p.stem)
+def test_a_program_that_cannot_draw_says_so_before_it_computes(path, monkeypatch, capsys):
+    if path.stem == "alignment":
+        pytest.importorskip("numba")
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util,
+        "find_spec",
+        lambda name, *_: None if name == "matplotlib" else find(name, *_),
+    )
+    monkeypatch.setattr(sys, "argv", [path.name])
+    monkeypatch.setattr(sys, "path", [*sys.path])  # one of them adds to it
+    with pytest.raises(SystemExit, match="2"):
+        runpy.run_path(str(path), run_name="__main__")
+    assert "the figure needs matplotlib" in capsys.readouterr().err
