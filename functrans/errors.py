@@ -127,6 +127,21 @@ class TensorShapeError(ShapeError, RuntimeError):
     """
 
 
+class TensorDeviceError(FunctransError, RuntimeError, AssertionError):
+    """A tensor was to go to another device than the CPU.
+
+    PyTorch without CUDA raises ``AssertionError`` for that, and ``RuntimeError`` for other devices.
+
+    Fails::
+
+        torch.ones(2).to("cuda")
+
+    Repaired::
+
+        torch.ones(2).to("cuda" if torch.cuda.is_available() else "cpu")
+    """
+
+
 class TreeMismatchError(FunctransError, ValueError):
     """Two pytrees that should have one structure differ; the message names the key path.
 
@@ -276,7 +291,7 @@ __all__ = [
     "AliasedWriteError", "CacheFormatError", "CompilationError", "ConcretizationError",
     "ConvergenceError", "EscapedTracerError", "FunctransError", "JaxprTypeError",
     "NestingError", "NonDifferentiableError", "NonFiniteError", "PathLimitError", "ShapeError",
-    "TensorConcretizationError", "TensorShapeError", "TreeMismatchError",
+    "TensorConcretizationError", "TensorDeviceError", "TensorShapeError", "TreeMismatchError",
     "UnsupportedOperationError",
 ]  # fmt: skip
 __dir__ = _listing(__all__)

@@ -25,6 +25,7 @@ from functrans.core.boundary import shorten
 from functrans.core.dispatch import Tracer, aval_of
 from functrans.core.state import current_config
 from functrans.core.values import Array
+from functrans.errors import TensorDeviceError
 
 
 class Storage:
@@ -373,12 +374,13 @@ def refuse_device(device: object) -> None:
     """Refuse a device, given as one or by its name, on which nothing is computed.
 
     Raises:
-      RuntimeError: it is not the CPU.
+      TensorDeviceError: it is not the CPU.
     """
     name = str(device)
     if device is not None and name.partition(":")[0] not in ("cpu", "meta"):
         hint = f"; the dtype is torch.{name}" if name in np.sctypeDict else ""
-        raise RuntimeError(f"device {name!r} is not available: functrans computes on the CPU{hint}")
+        words = f"device {name!r} is not available: functrans computes on the CPU{hint}"
+        raise TensorDeviceError(words)
 
 
 def called(function: Callable[..., Any], name: str) -> Callable[..., Any]:

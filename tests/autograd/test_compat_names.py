@@ -90,6 +90,62 @@ def test_an_unknown_name_is_an_ordinary_error(module):
         _ = _module(module).no_such_name
 
 
+# dtypes of all results ---------------------------------------------------------------------------
+
+X = torch.tensor([[2.0, 1.0], [1.0, 3.0]])
+AT, MASK = torch.tensor([0, 1]), torch.tensor([True, False])
+ARGUMENTS = [
+    (), (3,), (2, 2), (3, 1, 1), (0.0, 1.0, 3), ((2, 2), 1.0), ((2, 2), 1), (0, 3, (2,)),
+    ((3,), (1,)), (X,), (X, 1), (X, 1.0), (X, X), (X, AT), (AT,), (MASK,), (X + 0j,), (AT, 2),
+    (X, 0, AT), (X, MASK), (X, X, X), (X, MASK, 1.0), (MASK, X, X), ([1, 2],), ([AT, AT],),
+    ([X, X],), (X, 0, 0), ([1.5],), (np.ones(2),), (1.0,), (X, 0, 1), (X[0],), (X[0], X[0]), (4, 0.5),
+    (AT, (2, 2)), (AT, 3), (X, 5), (1.0, X), ("ij->ji", X), (X[None, None], 2), (X, (0,)),
+    (X[None, None], X[None, None]), (X, 0, AT[:1], X[:1]), (X, 0, AT[None], X), (AT, X), (X, X[0]),
+    (X[None], X[None]), (X[None], X[None], X[None]), (X[0], X[0], X[0]), (X, X[0], X[0]),
+]  # fmt: skip
+TAKES_ARRAYS = "alpha_dropout feature_alpha_dropout gumbel_softmax norm spherical_bessel_j0 trapz"
+TAKES_NUMBERS = "isin gammainc gammaincc tensorinv tensorsolve xlog1py xlogy zeta"
+REFUSED = f"{TAKES_ARRAYS} trapezoid vector_norm {TAKES_NUMBERS}".split()
+"""Functions of tensors that take arrays or numbers alone, too, which torch refuses."""
+
+
+def _tensors(found):
+    if isinstance(found, torch.Tensor):
+        yield found
+    elif isinstance(found, (tuple, list)):
+        for part in found:
+            yield from _tensors(part)
+
+
+def _results(function, name):
+    for arguments in ARGUMENTS:
+        if name in REFUSED and not any(True for _ in _tensors(arguments)):
+            continue
+        try:
+            yield from _tensors(function(*arguments))
+        except Exception:  # what the function does not take
+            continue
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("module", "least"),
+    [("torch", 400), ("torch.fft", 16), ("torch.special", 50), ("torch.linalg", 24),
+     ("torch.nn.functional", 90)],
+)  # fmt: skip
+def test_results_have_dtypes_of_torch(module, least):
+    makes = set()
+    for name in MODULES[module]:
+        function = getattr(_module(module), name, None)
+        is_setting = name.startswith(("set_", "seed", "manual_seed", "save", "load", "autocast"))
+        if not callable(function) or isinstance(function, type) or is_setting:
+            continue
+        for result in _results(function, name):
+            makes.add(name)
+            assert type(result.dtype) is torch.dtype, name
+    assert len(makes) >= least
+
+
 # what the names do -------------------------------------------------------------------------------
 
 
@@ -123,8 +179,9 @@ def test_vmap_is_that_of_func():
     ],
 )
 def test_other_devices_are_refused(call):
-    with pytest.raises(RuntimeError, match="functrans computes on the CPU"):
-        call()
+    for kind in (RuntimeError, AssertionError):  # of torch without CUDA, too
+        with pytest.raises(kind, match="functrans computes on the CPU"):
+            call()
 
 
 def test_devices_have_names():

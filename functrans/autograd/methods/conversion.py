@@ -22,6 +22,7 @@ from functrans.autograd.promotion import default_of, exact, torch_defaults, with
 from functrans.autograd.random import made_like
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.core.boundary import boundary
+from functrans.errors import TensorDeviceError
 
 _KINDS = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga",
@@ -135,7 +136,8 @@ def bfloat16_dtype() -> np.dtype:
         from ml_dtypes import bfloat16
     except ImportError:
         raise ImportError(
-            "bfloat16 needs the package ml_dtypes: pip install 'functrans[bfloat16]'"
+            "bfloat16 needs the package ml_dtypes: pip install 'functrans[bfloat16]' (for tensors; "
+            "autocast('cpu') is not offered with it, either)"
         ) from None
     dtype: np.dtype = np.dtype(bfloat16)
     return dtype
@@ -319,7 +321,7 @@ def _contains(self: Tensor, element: Any) -> bool:
 
 def _unavailable(self: Tensor, *_: object, **__: object) -> NoReturn:
     """Refused: there is no GPU."""
-    raise RuntimeError("cuda(): functrans computes on the CPU; remove the call")
+    raise TensorDeviceError("cuda(): functrans computes on the CPU; remove the call")
 
 
 METHODS: dict[str, Any] = {

@@ -115,6 +115,7 @@ def _frequencies(name: str) -> Callable[..., Any]:
         n = integer(n, "n", f"fft_{name}", least=0)
         values = function(n, d) if n else np.empty(0)
         result: Any = constant(values.astype(dtype or torch_defaults.dtype))
+        result._follows = True
         return result.requires_grad_() if requires_grad else result
 
     operation.__doc__ = f"``np.fft.{name}`` as a tensor."

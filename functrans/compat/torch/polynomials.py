@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd.composites import composite
-from functrans.autograd.methods.rows import floating, lifted, looked_at
+from functrans.autograd.methods.rows import floating, looked_at
+from functrans.autograd.promotion import result_dtype, torch_tensor
 from functrans.autograd.tensors import Tensor
 from functrans.core.values import Array
 from functrans.primitives import elementwise as ew
@@ -28,8 +29,10 @@ def _polynomial(
     """A polynomial of degree ``n``: 1, ``first(x)``, then ``step(k, x, last, before)``."""
 
     def polynomial(input: Tensor, n: object) -> Tensor:
-        like = input if isinstance(input, Tensor) else n
-        x = floating(lifted(input, like))
+        own: Any = input
+        if not isinstance(own, Tensor):  # a number
+            own = torch_tensor(np.asarray(own, result_dtype(float(own), n)))
+        x = floating(own)
         degree = np.asarray(looked_at(n)).astype(int)
 
         def of(x: Array) -> Any:

@@ -25,6 +25,7 @@ from functrans.compat.torch.nn.module_hooks import HookRegistration, clear_grad,
 from functrans.compat.torch.nn.module_texts import _IncompatibleKeys, indented, typename
 from functrans.compat.torch.nn.parameter import Buffer, Parameter
 from functrans.compat.torch.values import assign, value_of
+from functrans.errors import TensorDeviceError
 from functrans.primitives.structural import cast
 
 _TABLES = (
@@ -743,9 +744,9 @@ class Module(HookRegistration):
         """Refused: there is no GPU.
 
         Raises:
-          RuntimeError: always.
+          TensorDeviceError: always.
         """
-        raise RuntimeError("cuda(): functrans computes on the CPU; remove the call")
+        raise TensorDeviceError("cuda(): functrans computes on the CPU; remove the call")
 
     def cpu(self) -> Self:
         """The module itself."""
