@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
+from array import array as array_type
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ from functrans.autograd.methods.rows import (
     plain,
     with_out,
 )
-from functrans.autograd.methods.shaping import extents
+from functrans.autograd.methods.shaping import extents, new_extents
 from functrans.autograd.modes import modes
 from functrans.autograd.promotion import (
     CATEGORY,
@@ -38,13 +39,14 @@ from functrans.autograd.promotion import (
 )
 from functrans.autograd.random import Generator, check_parameters, made_like, stream
 from functrans.autograd.recording import ImperativeTrace
-from functrans.autograd.sizes import integer
+from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import Tensor, called
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer
 from functrans.core.source import here
 from functrans.core.state import open_traces
 from functrans.errors import ConcretizationError, UnsupportedOperationError
+from functrans.numpy.common import NO_VALUE
 from functrans.passes.staging import StagingTracer
 
 _INT64 = np.dtype(np.int64)
@@ -119,7 +121,12 @@ def array_of(data: object, dtype: DTypeLike | None, default: np.dtype) -> np.nda
     Raises:
       ValueError: sequences of different lengths, or of text.
       RuntimeError: the data are no numbers.
+      TypeError: text, or complex numbers for a real dtype.
     """
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type {type(data).__name__!r}")
+    if isinstance(data, (bytearray, memoryview, array_type)):  # numbers of Python, as to torch
+        data = data.tolist() if isinstance(data, memoryview) else list(data)
     found: set[Any] = set()
     values = _plain_data(data, found)
     has_dtype = any(isinstance(x, np.dtype) for x in found)
@@ -134,6 +141,12 @@ def array_of(data: object, dtype: DTypeLike | None, default: np.dtype) -> np.nda
         raise RuntimeError(f"Could not infer dtype of {type(data).__name__}")
     if dtype is not None:
         kind = np.dtype(dtype)
+        if complex in found and kind.kind not in "cb":
+            raise TypeError(
+                "'complex' object cannot be interpreted as an integer"
+                if kind.kind in "iu"
+                else "must be real number, not complex"
+            )
         if kind.kind in "iu" and array.size and not has_dtype:
             for end in (array.min(), array.max()):
                 exact(end, kind)
@@ -386,10 +399,23 @@ class Factories:
         requires_grad: bool = False,
         **_: object,
     ) -> Tensor:
-        """A tensor of a layout whose elements are not set: zeros."""
-        kind, size = np.dtype(dtype or self.default()), extents(size, "empty_strided")
+        """A tensor of a layout whose elements are not set: zeros.
+
+        Raises:
+          RuntimeError: sizes or strides are negative, or their numbers differ.
+        """
+        kind, size = np.dtype(dtype or self.default()), new_extents((size,), "empty_strided")
+        stride = extents((stride,), "empty_strided", "stride")
+        if len(size) != len(stride):
+            raise RuntimeError(
+                f"dimensionality of sizes ({len(size)}) must match dimensionality of strides "
+                f"({len(stride)})"
+            )
+        if all(size) and any(n > 1 and s < 0 for n, s in zip(size, stride, strict=True)):
+            words = f"with sizes={[*size]} and strides={[*stride]}"
+            raise RuntimeError(f"Storage size calculation overflowed {words}")
         count = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
-        memory = np.zeros(max(count, 0) if all(size) else 0, kind)
+        memory = np.zeros(count if all(size) else 0, kind)
         steps = tuple(s * kind.itemsize for s in stride)
         value = np.lib.stride_tricks.as_strided(memory, size, steps)
         return self.made(value, requires_grad)
@@ -405,6 +431,8 @@ class Factories:
     ) -> Tensor:
         """A tensor of one number; its dtype is that of the number."""
         shape = self._sizes("full", size)
+        if fill_value is None or isinstance(fill_value, (str, bytes, list, tuple)):
+            raise wrong_type(fill_value, "fill_value", "full", "Number")
         number = plain(fill_value, "item()")
         kind = (
             dtype
@@ -417,7 +445,7 @@ class Factories:
     def eye(
         self,
         n: int,
-        m: int | None = None,
+        m: Any = NO_VALUE,
         *,
         dtype: DTypeLike | None = None,
         requires_grad: bool = False,
@@ -430,7 +458,7 @@ class Factories:
         """
         words = "{} must be greater or equal to 0, got {{}}"
         n = integer(n, "n", "eye", least=0, words=words.format("n"))
-        m = n if m is None else integer(m, "m", "eye", least=0, words=words.format("m"))
+        m = n if m is NO_VALUE else integer(m, "m", "eye", least=0, words=words.format("m"))
         return self.made(np.eye(n, m, dtype=dtype or self.default()), requires_grad)
 
     def arange(

@@ -326,6 +326,122 @@ n = T.nn.BatchNorm1d(2); d = n.state_dict(); del d[COUNT]; len(n.load_state_dict
 n = T.nn.BatchNorm1d(2); d = dict(n.state_dict()); del d["weight"]; len(n.load_state_dict(d)[0])
 n = T.nn.InstanceNorm1d(2, 1e-5, 0.1, False, True); n.load_state_dict({MEAN: i, VAR: i}); n(x).shape
 """,
+    "data": """
+T.fft.fftfreq(3), T.fft.fftfreq(3).dtype is T.float32, T.fft.rfftfreq(3, dtype=T.float64)
+T.fft.rfftfreq(3).dtype is T.float32, T.special.legendre_polynomial_p(0.5, x)
+T.tensor([1j], dtype=T.float32)
+T.tensor([1, 2 + 0j], dtype=T.float64)
+T.tensor([1j], dtype=T.int64)
+T.as_tensor([1j], dtype=T.float32)
+T.tensor([1j, 0], dtype=T.bool), T.tensor([1, 2j], dtype=T.complex128)
+T.tensor(np.array([1j]), dtype=T.float32)
+T.tensor(memoryview(b"abc")), T.as_tensor(memoryview(b"abc")), T.tensor(bytearray(b"abc"))
+T.tensor(memoryview(np.ones(2))), T.tensor(memoryview(b"abc"), dtype=T.uint8)
+T.tensor(b"abc")
+T.tensor("a")
+T.tensor("1", dtype=T.float32)
+T.as_tensor("a")
+T.tensor(["a"])
+""",
+    "zeros that are negative": """
+[T.signbit(T.relu(-T.zeros(n))).all() for n in (1, 2, 7, 64, 1000)]
+[T.signbit(T.relu(-T.zeros(9, dtype=d))).all() for d in (T.float16, T.float64)]
+T.signbit(T.relu(-T.zeros(2, 9)[:, ::2])), T.signbit(T.relu(T.tensor(-0.0)))
+T.signbit(T.relu(T.tensor([-0.0, 0.0, -1.0, -T.inf]))), F.relu(T.tensor([-T.inf, T.nan, -2, 3]))
+T.heaviside(T.tensor([T.nan, -1, -0.0, 2, T.inf]), T.tensor(3.0))
+T.heaviside(T.tensor([-1, 0, 2]), T.tensor([5])), T.heaviside(b, b)
+""",
+    "arguments that are none": """
+refused(lambda: x.squeeze(None))
+refused(lambda: T.squeeze(x, dim=None))
+refused(lambda: x.max(None))
+refused(lambda: x.min(dim=None))
+refused(lambda: T.max(x, None))
+refused(lambda: x.median(None))
+refused(lambda: x.nanmedian(None))
+refused(lambda: x.prod(None))
+refused(lambda: x.logsumexp(None))
+refused(lambda: x.logsumexp(()))
+x.roll((), ())
+refused(lambda: T.eye(3, None))
+refused(lambda: T.eye(3, m=None))
+x.amax(None), x.all(None), x.sum(None), x.var(None), x.argmax(None)
+x.squeeze(), x.max(), x.min(), x.median(), x.prod(), T.eye(2), T.eye(1, 2)
+refused(lambda: F.adaptive_avg_pool1d(x, None))
+refused(lambda: F.adaptive_max_pool1d(x, (None,)))
+refused(lambda: F.adaptive_avg_pool2d(x[None], None))
+refused(lambda: F.adaptive_max_pool3d(x[None, None], None))
+F.adaptive_avg_pool2d(x[None], (None, 2)), F.adaptive_max_pool2d(x[None], (1, None))
+F.conv1d(x[None], T.ones(0, 2, 3))
+F.conv2d(x[None, None], T.ones(0, 1, 1, 1))
+F.conv_transpose1d(x[None], T.ones(2, 0, 3))
+""",
+    "kinds of arguments": """
+refused(lambda: x.var(correction="2"))
+refused(lambda: T.std_mean(x, correction="2"))
+x.var(correction=True), x.var(correction=0.5), x.std(correction=T.tensor(0))
+refused(lambda: T.histogram(x, bins=True))
+refused(lambda: T.histogram(x, True))
+refused(lambda: F.ctc_loss(T.zeros(4, 1, 3), N[:1], T.tensor([4]), T.tensor([1]), blank=True))
+refused(lambda: x.flatten(True))
+refused(lambda: T.nn.Flatten(True)(x))
+T.nn.Flatten()(x[0])
+T.nn.Flatten(0, 5)(x)
+T.nn.Flatten()(x), T.nn.Flatten(0, 1)(x), T.nn.Unflatten(-1, (3, 1))(x)
+T.nn.Unflatten(2, (3, 1))(x)
+T.empty_strided((2,), (-1,))
+x.new_empty_strided((2, 3), (3, -1))
+T.empty_strided((-2,), (1,))
+T.empty_strided((2,), (1, 1))
+T.empty_strided((0,), (-1,)).shape
+refused(lambda: T.full((2,), "a"))
+refused(lambda: T.full((2,), None))
+refused(lambda: T.full((2,), [1]))
+T.unravel_index(T.tensor(0), True)
+T.quasirandom.SobolEngine(2).draw(True)
+refused(lambda: T.quasirandom.SobolEngine(2).draw(2.0))
+""",
+    "places of repeats": """
+T.repeat_interleave(T.tensor([0, 2])), T.repeat_interleave(T.tensor([2, 1], dtype=T.int32))
+T.repeat_interleave(T.tensor([0, 2]), output_size=2), x.repeat_interleave(i, 0, output_size=1)
+T.repeat_interleave(x, 2), T.repeat_interleave(x, i, 0), T.repeat_interleave(e.to(T.int64))
+x.repeat_interleave(2, 0, output_size=4)
+x.repeat_interleave(i, 0, output_size=5)
+T.repeat_interleave(i, output_size=7)
+T.repeat_interleave(T.tensor([-1, 2]))
+T.repeat_interleave(w.detach())
+T.repeat_interleave(N)
+T.repeat_interleave(s)
+refused(lambda: x.repeat_interleave())
+""",
+    "dtypes of classes": """
+F.cross_entropy(x, i), F.cross_entropy(x, i.to(T.uint8)), F.nll_loss(x, i.to(T.uint8))
+[ok(lambda d=d: F.cross_entropy(x, i.to(getattr(T, d)))) for d in NAMES]
+F.cross_entropy(x, i.to(T.int32))
+F.cross_entropy(x, b)
+F.cross_entropy(x[None], i[:1, None].expand(1, 3).to(T.uint8))
+F.nll_loss(x, s[:2])
+F.nll_loss(x[0], i[0].to(T.int32))
+F.multi_margin_loss(x, i.to(T.int32))
+F.multi_margin_loss(x, i.to(T.uint8))
+F.multilabel_margin_loss(x, x.to(T.int32) % 3)
+F.multi_margin_loss(x, i), F.multilabel_margin_loss(x, x.to(T.int64) % 3)
+""",
+    "sizes at fault": """
+said(lambda: x[T.tensor([True])])
+said(lambda: x[T.ones(2, 4, dtype=T.bool)])
+said(lambda: x[:, T.ones(4, dtype=T.bool)])
+said(lambda: x[0, T.ones(4, dtype=T.bool)])
+said(lambda: x[[True]])
+said(lambda: x[T.ones(1, 1, 1, dtype=T.bool)])
+said(lambda: x.__setitem__(T.ones(3, dtype=T.bool), 0))
+said(lambda: T.einsum("ij,jk", x, T.ones(4, 5)))
+said(lambda: T.einsum("i j, j k -> i k", x, T.ones(4, 5)))
+said(lambda: T.einsum("...j,jk", x, T.ones(4, 5)))
+said(lambda: T.einsum("ii->i", x))
+said(lambda: T.einsum("ii", x))
+said(lambda: T.einsum("a,a,a", T.ones(1), T.ones(2), T.ones(3)))
+""",
     "modes": """
 n = T.no_grad(); n.__enter__(); a = T.ones(2, requires_grad=True).numpy(); n.__exit__(0, 0, 0); a
 w.numpy()
@@ -371,8 +487,22 @@ def names(T: Any) -> dict[str, Any]:  # as in the programs
                     found.append("-")
         return " ".join(found)
 
+    def said(function: Any) -> str:
+        """All that an error says."""
+        try:
+            return str(function())
+        except (IndexError, RuntimeError) as error:
+            return str(error)
+
+    def refused(function: Any) -> str:
+        """The class of an error in PyTorch, where the words are other ones."""
+        try:
+            return str(function())
+        except (TypeError, RuntimeError) as error:
+            return (TypeError if isinstance(error, TypeError) else RuntimeError).__name__
+
     return {
-        "kinds": kinds, "ALL": every,
+        "kinds": kinds, "ALL": every, "said": said, "refused": refused,
         "T": T, "np": np, "io": io, "NAMES": DTYPES.split(), "copy": copy,
         "pickle": pickle, "F": T.nn.functional, "ok": ok, "e": T.zeros(0),
         "OPERATORS": operators,

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from functrans import numpy as fnp
 from functrans.autograd.composites import composite, named
 from functrans.autograd.methods.arithmetic import in_dtype, joined, refuse_kinds
 from functrans.autograd.methods.rows import (
@@ -214,13 +213,14 @@ def xlogy(input: Any, other: Any) -> Tensor:
 
 
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
-    """0 below 0, 1 above, ``values`` at 0."""
+    """0 below 0 and at NaN, 1 above, ``values`` at 0."""
     check_tensor("heaviside", values, "values", 2)
     if "c" in (input.dtype.kind, values.dtype.kind):
         raise RuntimeError("heaviside is not yet implemented for complex tensors.")
     if input.dtype != values.dtype:
         raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
-    return fixed(lambda x, at: cast(fnp.heaviside(x, at), input.dtype), input, values)
+    dtype = input.dtype
+    return fixed(lambda x, at: ew.where(x == 0, at, cast(x > 0, dtype)), input, values)
 
 
 ROWS: tuple[Row, ...] = (

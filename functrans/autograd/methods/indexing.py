@@ -210,6 +210,9 @@ def inside(shape: tuple[int, ...], index: object) -> Iterator[None]:
     except IndexError as error:
         items = [item for item in _tuple_of(index) if item is not None]
         axes = [_axes_taken(item) for item in items]
+        if sum(n for item, n in zip(items, axes, strict=True) if item is not Ellipsis) > len(shape):
+            words = f"too many indices for tensor of dimension {len(shape)}"
+            raise IndexError(words) from cause(error)
         axis = 0
         for item, extent in zip(items, axes, strict=True):
             if item is Ellipsis:
@@ -223,6 +226,13 @@ def inside(shape: tuple[int, ...], index: object) -> Iterator[None]:
                     raise IndexError(
                         f"index {bad[0]} is out of bounds for dimension {axis} with size {n}"
                     ) from cause(error)
+            if isinstance(item, (np.ndarray, Tracer)) and item.dtype.kind == "b":
+                for i, own in enumerate(item.shape):
+                    if own != shape[axis + i]:
+                        raise IndexError(
+                            f"The shape of the mask {list(item.shape)} at index {i} does not match "
+                            f"the shape of the indexed tensor {list(shape)} at index {axis + i}"
+                        ) from cause(error)
             axis += extent
         raise
 

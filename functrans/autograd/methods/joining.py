@@ -24,6 +24,7 @@ from functrans.autograd.methods.rows import (
     documented,
     floating,
     functions_of,
+    looked_at,
     methods_of,
     rows_of,
     with_out,
@@ -39,7 +40,7 @@ from functrans.autograd.methods.shaping import (
     reshaped,
 )
 from functrans.autograd.overrides import type_name
-from functrans.autograd.promotion import result_dtype
+from functrans.autograd.promotion import result_dtype, torch_kind
 from functrans.autograd.sizes import Size, integer
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import shape_of
@@ -265,8 +266,14 @@ def tile(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
     return repeat(self, (1,) * (len(self.shape) - len(counts)) + counts)
 
 
-def repeat_interleave(self: Tensor, repeats: object, dim: int | None = None, **_: object) -> Tensor:
-    """Each element of an axis several times."""
+def repeat_interleave(
+    self: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element of an axis several times.
+
+    Raises:
+      RuntimeError: negative numbers, or another extent of the result than was told.
+    """
     flat = reshape(self, -1) if dim is None else self
     axis = 0 if dim is None else axis_of(dim, len(self.shape))
     if not flat.shape:  # the words of PyTorch
@@ -274,8 +281,27 @@ def repeat_interleave(self: Tensor, repeats: object, dim: int | None = None, **_
     if not isinstance(repeats, (Tensor, np.ndarray)):
         words = "Repeats must be non-negative"
         repeats = integer(repeats, "repeats", "repeat_interleave", "int or Tensor", 0, words)
+    elif output_size is not None and int(looked_at(repeats).sum()) != output_size:
+        raise RuntimeError("allocated size does not match required size")
     label = "IndexSelect" if isinstance(repeats, Tensor) else "View"
     return composite(label, lambda x, counts: fnp.repeat(x, counts, axis), flat, repeats)
+
+
+def _repeat_interleave(
+    self: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element of an axis several times; of numbers alone, the place of each as often."""
+    if repeats is not None:
+        return repeat_interleave(self, repeats, dim, output_size=output_size)
+    if len(self.shape) != 1:
+        raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if self.dtype not in (np.int32, np.int64):
+        kind = torch_kind(self.dtype)
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{kind}'")
+    if (looked_at(self) < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    places = constant(np.arange(len(looked_at(self)), dtype=self.dtype), self)
+    return repeat_interleave(places, self, output_size=output_size)
 
 
 def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
@@ -285,6 +311,8 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
       RuntimeError: the numbers of shifts and axes differ.
     """
     steps = extents((shifts,), "roll", "shifts")
+    if not steps:
+        raise RuntimeError("`shifts` required")
     if dims is None or (isinstance(dims, (tuple, list)) and not dims):
         return composite("Roll", lambda x: fnp.roll(x, sum(steps)), self)
     given = dims if isinstance(dims, (tuple, list)) else (dims,)
@@ -442,10 +470,11 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tens
 
 
 ROWS: tuple[Row, ...] = (
-    *rows_of("m", repeat),
-    *rows_of("mf", tile, repeat_interleave, roll, flip, rot90, diag, diag_embed, diagflat),
+    *rows_of("m", repeat, repeat_interleave),
+    *rows_of("mf", tile, roll, flip, rot90, diag, diag_embed, diagflat),
     *rows_of("mfi", _triangle("tril", creation.tril), _triangle("triu", creation.triu)),
     *rows_of("f", combinations, vander),
+    Row("repeat_interleave", _repeat_interleave, (), "f"),
     Row("fliplr", lambda self: flip(self, 1)),
     Row("flipud", lambda self: flip(self, 0)),
 )  # fmt: skip

@@ -37,6 +37,7 @@ from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.values import Array
+from functrans.numpy.common import NO_VALUE
 from functrans.primitives import cumulative, reduction, sorting, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
@@ -102,13 +103,13 @@ def _extremum(
     label = name.capitalize()
 
     def operation(
-        input: Tensor, dim: Any = None, keepdim: bool = False, *, other: object = None
+        input: Tensor, dim: Any = NO_VALUE, keepdim: bool = False, *, other: object = None
     ) -> Any:
         if isinstance(dim, Tensor) or other is not None:
             return of_two(input, dim if other is None else other)
         if input.dtype.kind == "c":
             raise RuntimeError(f"{name}(): does not support complex input")
-        if dim is None:
+        if dim is NO_VALUE:
             if not math.prod(input.shape):
                 raise RuntimeError(
                     f"{name}(): Expected reduction dim to be specified for input.numel() == 0. "
@@ -282,9 +283,9 @@ def _median(name: str, is_nan_skipped: bool) -> Callable[..., Any]:
         first = reduction.argmax(structural.cast(x != x, np.int64), axis)
         return ew.where(has_nan, first, middle)
 
-    def operation(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-        refuse_kinds("median_cpu" if dim is None else "median_out", "c", input)
-        if dim is not None:
+    def operation(input: Tensor, dim: Any = NO_VALUE, keepdim: bool = False) -> Any:
+        refuse_kinds("median_cpu" if dim is NO_VALUE else "median_out", "c", input)
+        if dim is not NO_VALUE:
             own = "NanmedianBackward1" if is_nan_skipped else "MedianBackward1"
             return _selected(name, own, input, position, dim, keepdim)
 

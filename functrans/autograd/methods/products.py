@@ -275,8 +275,29 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     try:
         made = composite("View", lambda *xs: fnp.einsum(equation, *xs), *operands)
     except ValueError as error:
-        raise RuntimeError(f"einsum(): {error}") from error
+        raise RuntimeError(f"einsum(): {_unequal(equation, operands) or error}") from error
     return made
+
+
+def _unequal(equation: str, operands: tuple[Any, ...]) -> str:
+    """Which subscript has two sizes, in PyTorch's words; nothing if none has."""
+    seen: dict[str, int] = {}
+    parts = equation.partition("->")[0].split(",")
+    for k, (part, x) in enumerate(zip(parts, operands, strict=False)):
+        first, dots, last = part.replace(" ", "").partition("...")
+        sizes = (*x.shape[: len(first)], *x.shape[len(x.shape) - len(last) :])
+        own: dict[str, int] = {}
+        for label, n in zip(first + last, sizes if dots else x.shape, strict=False):
+            if own.setdefault(label, n) != n:
+                words = f"subscript {label} is repeated for operand {k} but the sizes don't match"
+                return f"{words}, {n} != {own[label]}"
+        for label, n in own.items():
+            before = seen.get(label, 1)
+            if 1 not in (n, before) and n != before:
+                words = f"subscript {label} has size {n} for operand {k} which does not broadcast"
+                return f"{words} with previously seen size {before}"
+            seen[label] = n if before == 1 else before
+    return ""
 
 
 def kron(input: Tensor, other: Tensor) -> Tensor:

@@ -26,15 +26,18 @@ from functrans.autograd.methods.rows import (
     floating,
     functions_of,
     methods_of,
+    number,
     rows_of,
 )
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import result_dtype, to_dtype, torch_kind
+from functrans.autograd.sizes import wrong_type
 from functrans.autograd.tensors import Tensor
 from functrans.core.boundary import warn
 from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.values import Array
+from functrans.numpy.common import NO_VALUE
 from functrans.primitives import activations, complex_parts, cumulative, reduction, structural
 from functrans.primitives import elementwise as ew
 from functrans.primitives import torch_elementwise as te
@@ -173,9 +176,11 @@ def nanmean(
     return reduced("Div", _widened(self, dtype), of, dim, keepdim)
 
 
-def prod(self: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def prod(self: Tensor, dim: Any = NO_VALUE, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Product over an axis, or all; the derivative is exact at zeros."""
-    label = "Prod" if dim is None else "ProdBackward1"
+    if dim is None:
+        raise wrong_type(dim, "dim", "prod", "int")
+    label, dim = ("Prod", None) if dim is NO_VALUE else ("ProdBackward1", dim)
     return reduced(label, _widened(self, dtype), reduction.reduce_prod, dim, keepdim)
 
 
@@ -208,13 +213,13 @@ def _degenerate_variance(x: Any, axes: Axes) -> Any:
     return te.with_slope(value, structural.reduce_sum(x * slope, axes))
 
 
-def _arguments(dim: object, unbiased: object, correction: Any) -> tuple[Any, float]:
+def _arguments(name: str, dim: object, unbiased: object, correction: object) -> tuple[Any, float]:
     """Axes and correction from the forms that torch accepts: ``var(False)``, ``var(0, False)``."""
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if correction is None:
         correction = 1 if unbiased is None or unbiased else 0
-    return dim, float(correction)
+    return dim, float(number(name, "correction", correction))
 
 
 def _spread(name: str, text: str, with_mean: bool = False) -> Callable[..., Any]:
@@ -230,7 +235,7 @@ def _spread(name: str, text: str, with_mean: bool = False) -> Callable[..., Any]
         *,
         correction: float | None = None,
     ) -> Tensor:
-        dim, less = _arguments(dim, unbiased, correction)
+        dim, less = _arguments(name, dim, unbiased, correction)
         _check_floating(name, self)
         axes = axes_of(self, dim)
         if count_of(self.shape, axes) <= less:
@@ -352,7 +357,16 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 
 def logsumexp(self: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """Logarithm of the sum of exponentials, without overflow."""
+    """Logarithm of the sum of exponentials, without overflow.
+
+    Raises:
+      TypeError: no axes are given.
+      RuntimeError: there is none among them.
+    """
+    if dim is None:
+        raise wrong_type(dim, "dim", "logsumexp", "tuple of ints")
+    if isinstance(dim, (tuple, list)) and not dim and self.shape:
+        raise RuntimeError("logsumexp(): expected at least one axis, got dim=()")
     return reduced("Logsumexp", floating(self), _logsumexp, dim, keepdim)
 
 

@@ -39,6 +39,7 @@ from functrans.autograd.writes import (
     follow_twins,
 )
 from functrans.core.dispatch import Tracer
+from functrans.numpy.common import NO_VALUE
 from functrans.primitives import structural
 
 Shape = tuple[int, ...]
@@ -240,11 +241,11 @@ def unflatten(self: Tensor, dim: int, sizes: Any) -> Tensor:
     return reshape(self, (*self.shape[:axis], *resolved(sizes, n), *self.shape[axis + 1 :]))
 
 
-def squeeze(self: Tensor, dim: object = None) -> Tensor:
+def squeeze(self: Tensor, dim: Any = NO_VALUE) -> Tensor:
     """Without axes of extent 1: all, or some."""
     ndim = len(self.shape)
     label = "Squeeze"
-    if dim is None:
+    if dim is NO_VALUE:
         drop = {i for i, n in enumerate(self.shape) if n == 1}
     else:
         label = "SqueezeBackward2" if isinstance(dim, (tuple, list)) else "SqueezeBackward1"

@@ -34,7 +34,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.methods.shaping import axis_of, extents
 from functrans.autograd.promotion import torch_defaults, torch_tensor
-from functrans.autograd.sizes import integer
+from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import MEANINGLESS, Tensor, refuse_device
 
 # windows -----------------------------------------------------------------------------------------
@@ -208,6 +208,8 @@ def histogram(
       density: whether the integral is 1.
     """
     check_tensor("histogram", input)
+    if isinstance(bins, bool):
+        raise wrong_type(bins, "bins", "histogram", "int or Tensor")
     ends = None if range is None else (float(range[0]), float(range[1]))
     weights = () if weight is None else (weight,)
 
@@ -221,7 +223,8 @@ def histogram(
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Indices along each axis of places in a flattened tensor."""
-    sizes = extents((shape if isinstance(shape, int) else tuple(shape),), "unravel_index", "shape")
+    given = int(shape) if isinstance(shape, int) else tuple(shape)
+    sizes = extents((given,), "unravel_index", "shape")
     found: Any = fixed(lambda places: tuple(fnp.unravel_index(places, sizes)), indices)
     return found
 

@@ -5,6 +5,7 @@ Layer: ``compat``.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ class SobolEngine:
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: DTypeLike | None = None) -> Tensor:
         """The next points, ``[n, dimension]``."""
+        n = int(operator.index(n))  # of a truth value, too, as in torch
         kind = torch_defaults.dtype if dtype is None else dtype
 
         def drawn() -> Tensor:

@@ -271,14 +271,27 @@ sigmoid_p: Primitive = _one(
     kinds="biufc",
     cost=15,
 )
+
+
+def _plain_relu(x: Any) -> Any:
+    """``relu(-0.0)`` is -0.0, as in torch: NumPy gives the second one of equal operands.
+
+    Of those in half precision it gives the first one.
+    """
+    dtype = dtype_of(x)
+    if dtype.kind in "fV" and dtype.itemsize == 2:
+        return np.where(x < 0, dtype.type(0), x)
+    return np.maximum(0, x)
+
+
 relu_p: Primitive = _one(
     "relu",
-    lambda x: np.maximum(x, 0),
+    _plain_relu,
     lambda t, x, y: ew.where(y <= 0, 0, t),
     "y",
     kinds="iuf",
     keeps_integers=True,
-    expansion=lambda x: ew.maximum(x, 0),
+    expansion=lambda x: ew.where(x < 0, 0, x),
     work=arithmetic,
 )
 log_sigmoid_p: Primitive = _one(

@@ -16,7 +16,7 @@ import numpy as np
 
 from functrans.autograd.methods.rows import form
 from functrans.autograd.programs import Operation
-from functrans.autograd.sizes import integer
+from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.compat.torch.nn.layers import padded
@@ -164,6 +164,11 @@ def _direct(
     name = f"conv{_rank}d"
     x, was_added = _batched(name, input, _rank)
     (groups,) = per_axis(groups, 1, "groups", name)
+    if weight.shape[0] < groups:
+        raise RuntimeError(
+            f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but "
+            f"got weight of size {list(weight.shape)} instead"
+        )
     if x.shape[1] != weight.shape[1] * groups:
         raise RuntimeError(
             f"Given groups={groups}, weight of size {list(weight.shape)}, expected "
@@ -226,6 +231,8 @@ def _transposed(
     n, name = _rank, f"conv_transpose{_rank}d"
     x, was_added = _batched(name, input, n)
     (groups,) = per_axis(groups, 1, "groups", name)
+    if not math.prod(weight.shape):
+        raise RuntimeError(f"non-empty 2D or 4D weight tensor expected, but got: {[*weight.shape]}")
     if x.shape[1] != weight.shape[0]:
         raise RuntimeError(
             f"Given transposed=1, weight of size {list(weight.shape)}, expected "
@@ -584,6 +591,8 @@ _ADAPTIVE_AVG = Operation("AdaptiveAvgPool2D", _adaptive_avg)
 
 def _adaptive_sizes(x: Tensor, output_size: Any, n: int, name: str) -> tuple[int, ...]:
     given = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * n
+    if output_size is None or (n == 1 and None in given):
+        raise wrong_type(None, "output_size", name, "tuple of ints")
     if len(given) != n:
         raise RuntimeError(f"{name}: output_size must be {n} numbers, but got {list(given)}")
     words = "elements of output_size must be greater than or equal to 0 but received {}"

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from functrans.autograd.methods.shaping import new_extents
+from functrans.autograd.methods.shaping import axis_of, new_extents
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional, init
@@ -219,13 +219,13 @@ class Embedding(_Table):
 
 def _flatten(input: Any, start_dim: int = 1, end_dim: int = -1) -> Any:
     n = len(input.shape)
-    start, end = start_dim % n, end_dim % n
+    start, end = axis_of(start_dim, n), axis_of(end_dim, n)
     joined = math.prod(input.shape[start : end + 1])
     return input.reshape((*input.shape[:start], joined, *input.shape[end + 1 :]))
 
 
 def _unflatten(input: Any, dim: int, unflattened_size: Any) -> Any:
-    axis = dim % len(input.shape)
+    axis = axis_of(dim, len(input.shape))
     return input.reshape((*input.shape[:axis], *unflattened_size, *input.shape[axis + 1 :]))
 
 

@@ -515,9 +515,12 @@ def _checked_classes(
             if len(shape) > 2
             else f"size mismatch (got input: {list(shape)}, target: {list(value.shape)})"
         )
-    if value.dtype.kind not in "iu":
+    if value.dtype != np.int64:
         got = short_dtype(value.dtype)
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {got}")
+        if value.dtype != np.uint8:
+            raise RuntimeError(f"expected target dtype to be Long or Byte, but got {got}")
+        if len(shape) > 2:
+            raise RuntimeError(f"expected scalar type Long but found {got}")
     n = shape[axis]
     if weight is not None and tuple(weight.shape) != (n,):
         raise RuntimeError(

@@ -18,7 +18,9 @@ from functrans.autograd.methods.arithmetic import promoted, refuse_truth
 from functrans.autograd.methods.rows import fixed, known, plain
 from functrans.autograd.programs import Operation
 from functrans.autograd.promotion import to_dtype
+from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor, plain_of
+from functrans.compat.torch.nn.activations import short_dtype
 from functrans.compat.torch.nn.losses import _reduced, reduction_of
 from functrans.control.custom_rules import stop_gradient
 from functrans.core.dispatch import shape_of
@@ -265,7 +267,13 @@ def multi_margin_loss(
 
 
 def _by_rows(operation: Operation, input: Any, target: Any, *more: Any, **settings: Any) -> Tensor:
-    """A loss of rows, or of one."""
+    """A loss of rows, or of one.
+
+    Raises:
+      RuntimeError: classes of another dtype than int64.
+    """
+    if target.dtype != np.int64:
+        raise RuntimeError(f"expected scalar type Long but found {short_dtype(target.dtype)}")
     if len(input.shape) > 1:
         return operation(input, target, *more, **settings)
     out = operation(input.reshape(1, -1), target.reshape(1, *target.shape), *more, **settings)
@@ -539,7 +547,7 @@ def ctc_loss(
       ValueError: there is no such reduction.
       RuntimeError: lengths do not fit.
     """
-    reduction = reduction_of(reduction)
+    reduction, blank = reduction_of(reduction), integer(blank, "blank", "ctc_loss")
     scores: Any = log_probs
     alone = len(scores.shape) == 2
     if alone:
