@@ -278,9 +278,8 @@ def _plain_relu(x: Any) -> Any:
 
     Of those in half precision it gives the first one.
     """
-    dtype = dtype_of(x)
-    if dtype.kind in "fV" and dtype.itemsize == 2:
-        return np.where(x < 0, dtype.type(0), x)
+    if getattr(x, "itemsize", 8) == 2 and x.dtype.kind in "fV":
+        return np.where(x < 0, x.dtype.type(0), x)
     return np.maximum(0, x)
 
 
