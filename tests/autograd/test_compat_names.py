@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import functrans.compat.torch as torch
+from functrans.autograd.methods.conversion import bfloat16_dtype
 from functrans.compat.torch.not_offered import GROUPS, INSTEAD, NAMES
 
 DATA = Path(__file__).resolve().parents[2] / "docs" / "torch_names.json"
@@ -261,3 +263,9 @@ def test_numbers_are_repeated_for_axes() -> None:
     assert (_single(3), _pair((1, 2)), _triple("ab"), _ntuple(4)(0)) == (
         (3,), (1, 2), ("a", "b"), (0,) * 4,
     )  # fmt: skip
+
+
+def test_bfloat16_without_its_package_says_that_autocast_does_not_take_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.raises(ImportError, match=r"ml_dtypes.*autocast\('cpu'\) is not offered with it"):
+        bfloat16_dtype()
