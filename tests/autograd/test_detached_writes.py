@@ -135,6 +135,26 @@ def test_data_that_are_set_in_a_dual_level_share_memory_without_axes_too() -> No
         assert dual.item() == 1.5
 
 
+@pytest.mark.parametrize("requires", [False, True])
+@pytest.mark.parametrize("is_over", [False, True])
+def test_the_data_of_a_dual_tensor_share_memory(requires: bool, is_over: bool) -> None:
+    level = torch.autograd.forward_ad
+    x, value = torch.ones(2, requires_grad=requires), torch.full((2,), 5.0)
+    with level.dual_level():
+        dual = level.make_dual(1.0 * x, torch.ones(2))
+        dual.data = value
+        if not is_over:
+            value.mul_(2.0)
+        product = level.unpack_dual(dual * dual)
+    if is_over:
+        value.mul_(2.0)
+    assert dual.tolist() == [10.0, 10.0]
+    assert product.tangent.tolist() == ([10.0, 10.0] if is_over else [20.0, 20.0])
+    if requires:
+        (3.0 * dual).sum().backward()
+        assert x.grad.tolist() == [3.0, 3.0]
+
+
 @pytest.mark.parametrize("kind", ["leaf", "view", "plain", "dual"])
 @pytest.mark.parametrize("given", ["dual", "view of a dual"])
 def test_data_that_are_set_to_a_dual_tensor_are_its_numbers_alone(kind: str, given: str) -> None:

@@ -255,10 +255,11 @@ def _set_primal(dual: Tensor, value: Tensor) -> None:
     new = with_own_only(value._memory(), None)
     primal = new._value if isinstance(new, PushingTracer) else new
     if isinstance(old, PushingTracer):
-        own = old._value if isinstance(old._value, Tensor) else None
-        dual._value = PushingTracer(
-            old._trace, primal if own is None else with_only(primal, own), old._tangent
-        )
+        if isinstance(old._value, Tensor) and isinstance(primal, np.ndarray):
+            primal = Tensor.of(primal, node_of(old._value))
+        elif isinstance(old._value, Tensor):
+            primal = with_only(primal, old._value)
+        dual._value = PushingTracer(old._trace, primal, old._tangent)
     else:
         dual._value = primal
     dual._dual, dual._place, dual._storage = None, None, None
