@@ -77,11 +77,12 @@ def vmap(
             return by_chunks(name, size, args, kwargs)
 
         results = _Results(name, out_dims)
+        around = next(reversed(open_traces.get()), None)
 
         @functools.wraps(func, assigned=("__name__",), updated=())
         def one(*given: Any) -> Any:
             *own, lane = given
-            level = BatchLevel(randomness, size, lane, open_traces.get()[-1])
+            level = BatchLevel(randomness, size, lane, open_traces.get()[-1], around)
             with entered({"batches": (*modes.batches, level)}):
                 return results.taken(func(*own, **kwargs))  # keywords are not mapped
 

@@ -13,18 +13,26 @@ Muller, A note on the generation of random normal deviates, Ann. Math. Stat. 29 
 
 from __future__ import annotations
 
+import functools
 import math
 import secrets
 import threading
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from functrans.autograd.modes import modes
 from functrans.autograd.promotion import torch_tensor
+from functrans.autograd.recording import innermost
 from functrans.autograd.tensors import Tensor
-from functrans.core.dispatch import Tracer
+from functrans.control.callbacks import io_callback
+from functrans.core.dispatch import Tracer, within
+from functrans.core.source import here
+from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.values import Array
+from functrans.errors import UnsupportedOperationError
 
 _DEFAULT_SEED = 67280421310721
 _BLOCK = 16
@@ -53,7 +61,9 @@ class Generator:
     def __init__(self, device: object = "cpu") -> None:
         self.device = device
         self._lock = threading.RLock()
-        self.manual_seed(_DEFAULT_SEED)
+        self._start(_DEFAULT_SEED)
+        if modes.session is not None:  # a new one in each call
+            self.manual_seed(_DEFAULT_SEED)
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to a seed.
@@ -64,26 +74,53 @@ class Generator:
         number = int(seed)
         if not -(1 << 63) <= number < 1 << 64:
             raise ValueError(f"Overflow when unpacking long long: {number} has more than 64 bits")
+        if modes.session is None:
+            self._start(number)
+        else:
+            staged(functools.partial(self._start, number), None)
+        return self
+
+    def _start(self, seed: int) -> None:
         with self._lock:
-            self._seed = number % (1 << 64)
+            self._seed = seed % (1 << 64)
             self._words = np.random.RandomState(
                 self._seed & 0xFFFFFFFF
             )  # the seeding of the original generator
             self._spare: float | None = None
-        return self
 
     def seed(self) -> int:
         """Start a stream that nobody knows; returns its seed."""
+        self._check_running("seed()")
         seed = secrets.randbits(53)
         self.manual_seed(seed)
         return seed
 
     def initial_seed(self) -> int:
         """The seed of the stream."""
+        self._check_running("initial_seed()")
         return self._seed
+
+    def _check_running(self, what: str) -> None:
+        """Refuse what would be a constant of a step that ``jit`` traces.
+
+        Raises:
+          UnsupportedOperationError: one is traced.
+        """
+        if modes.session is not None:
+            raise UnsupportedOperationError(
+                f"{modes.session.staging.label}: {what} of a generator, asked for{here()} while "
+                "the step is traced, would be the same in each call. Ask outside and pass them as "
+                "arguments; operations on tensors (torch.rand, torch.randperm) draw anew"
+            )
 
     def get_state(self) -> Tensor:
         """The place in the stream, for ``set_state``: the bytes that PyTorch keeps of it."""
+        if modes.session is None:
+            return torch_tensor(self._bytes())
+        state = staged(self._bytes, ShapeDtypeStruct((_STATE.itemsize,), np.dtype(np.uint8)))
+        return torch_tensor(state._value, state._trace)
+
+    def _bytes(self) -> np.ndarray:
         with self._lock:
             state_of: Any = self._words.get_state(legacy=True)
             words, place = state_of[1:3]
@@ -93,7 +130,7 @@ class Generator:
                 "words": words, "spare": self._spare or 0.0, "has_spare": self._spare is not None,
             }.items():  # fmt: skip
                 state[name] = value
-        return torch_tensor(state.view(np.uint8))
+        return state.view(np.uint8)
 
     def set_state(self, new_state: Tensor) -> Generator:
         """Go to a place in a stream.
@@ -106,7 +143,14 @@ class Generator:
             raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         if new_state.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
-        numbers: np.ndarray = np.ascontiguousarray(new_state.numpy()).reshape(-1)
+        if modes.session is None:
+            self._go(new_state.numpy())
+        else:
+            staged(self._go, None, new_state)
+        return self
+
+    def _go(self, new_state: np.ndarray) -> None:
+        numbers: np.ndarray = np.ascontiguousarray(new_state).reshape(-1)
         if numbers.size != _STATE.itemsize:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {_STATE.itemsize} but found the input "
@@ -121,12 +165,13 @@ class Generator:
             self._seed = int(state["seed"])
             self._words.set_state(("MT19937", words, len(words) + 1 - left, 0, 0.0))
             self._spare = float(state["spare"]) if state["has_spare"] else None
-        return self
 
     # streams
 
     def words(self, count: int) -> np.ndarray:
         """32-bit words."""
+        if count:
+            self._check_running("random numbers")
         with self._lock:
             bits = self._words._bit_generator  # the raw stream
             words: np.ndarray = np.asarray(bits.random_raw(count), np.uint64)
@@ -164,6 +209,7 @@ class Generator:
 
     def _one_normal(self) -> float:
         """The next one; they come in pairs."""
+        self._check_running("random numbers")
         with self._lock:
             if self._spare is not None:
                 value, self._spare = self._spare, None
@@ -235,6 +281,29 @@ def _halves(x: Array) -> tuple[Any, Any]:
     return high, x - high
 
 
+def staged(effect: Callable[..., Any], result: Any, *operands: object) -> Any:
+    """What a step that ``jit`` traces does in each call, once for examples that do not matter.
+
+    Args:
+      effect: function of arrays.
+      result: extents and dtype of what it gives, or ``None``.
+      *operands: tensors, arrays or numbers.
+
+    Returns:
+      A tensor, or ``None``.
+    """
+    around = None
+    for level in reversed(modes.batches):
+        if any(map(level.maps, operands)):
+            break
+        around = level.around
+    with nullcontext() if around is None else within(around):
+        modes.session.take(operands)  # leaves a trace that knows of no tensors
+        value = io_callback(effect, result, *operands)
+        is_made = result is None or isinstance(value, Tensor)
+        return value if is_made else innermost().tensor(value)
+
+
 default_generator = Generator()
 """The stream of all functions that are given no generator."""
 
@@ -277,15 +346,20 @@ class BatchLevel:
       size: how many examples there are.
       lane: number of the example, traced; for different numbers only.
       trace: of the tensors that depend on the example, or ``None``.
+      around: the innermost trace around the ``vmap``, or ``None``.
     """
 
-    __slots__ = ("lane", "randomness", "size", "trace")
+    __slots__ = ("around", "lane", "randomness", "size", "trace")
 
-    def __init__(self, randomness: str, size: int = 0, lane: Any = None, trace: Any = None) -> None:
+    def __init__(
+        self, randomness: str, size: int = 0, lane: Any = None, trace: Any = None,
+        around: Any = None,
+    ) -> None:  # fmt: skip
         self.randomness = randomness
         self.size = size
         self.lane = lane
         self.trace = trace
+        self.around = around
 
     def maps(self, x: object) -> bool:
         """Whether a value depends on the example, or was made the like of one that does."""

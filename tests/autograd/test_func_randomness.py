@@ -1,5 +1,7 @@
-"""Random operations inside ``vmap``; arguments, keywords and results of transforms of tensors."""
+"""Random operations inside ``vmap`` and ``jit``; arguments and results of transforms of tensors."""
 
+import copy
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -8,10 +10,11 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import functrans as ft
+from functrans import pytrees as tree
 from functrans.autograd.methods.filling import METHODS
 from functrans.compat import torch
 
-F = torch.nn.functional
+F, nn, dist = torch.nn.functional, torch.nn, torch.distributions
 func = torch.func
 HALVES = torch.full((4,), 0.5)
 
@@ -414,3 +417,154 @@ def test_gamma_variables_are_drawn_in_each_mode(name: str) -> None:
     leaf = x.clone().requires_grad_()
     (draw(leaf)[:, 0]).sum().backward()
     assert (leaf.grad[:, 0] > 0).all()
+
+
+# steps of ``jit``: each call draws anew, as without it --------------------------------------------
+
+
+def _of_modules(make: Callable[[], Any]) -> Callable[[Any], Any]:
+    return lambda x: [p.detach() for p in make().parameters()]
+
+
+INITS = [
+    name
+    for name, function in inspect.getmembers(nn.init, inspect.isfunction)
+    if name[0] != "_" and "generator" in inspect.signature(function).parameters
+]
+MODULES: dict[str, Callable[[], Any]] = {
+    "Linear": lambda: nn.Linear(3, 2),
+    "Bilinear": lambda: nn.Bilinear(2, 3, 2),
+    "Conv2d": lambda: nn.Conv2d(2, 2, 2),
+    "ConvTranspose1d": lambda: nn.ConvTranspose1d(2, 2, 2),
+    "Embedding": lambda: nn.Embedding(4, 3, padding_idx=1),
+    "EmbeddingBag": lambda: nn.EmbeddingBag(4, 3),
+    "LSTM": lambda: nn.LSTM(3, 2),
+    "GRUCell": lambda: nn.GRUCell(3, 2),
+    "MultiheadAttention": lambda: nn.MultiheadAttention(4, 2),
+    "Transformer": lambda: nn.Transformer(4, 2, 1, 1, 8),
+    "PReLU": lambda: nn.PReLU(2),
+    "BatchNorm1d": lambda: nn.BatchNorm1d(3),
+    "deepcopy": lambda: copy.deepcopy(nn.Linear(3, 2)),
+}
+PARAMETERS_OF: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    name: make
+    for names, make in {
+        "Beta Cauchy FisherSnedecor Gamma Gumbel InverseGamma Kumaraswamy Laplace LogNormal "
+        "LogisticNormal Normal Pareto VonMises Weibull": lambda p: (p, p),
+        "Categorical Chi2 Dirichlet Exponential HalfCauchy HalfNormal OneHotCategorical "
+        "OneHotCategoricalStraightThrough Poisson StudentT": lambda p: (p,),
+        "Bernoulli ContinuousBernoulli": lambda p: (p / 2,),
+        "Binomial NegativeBinomial": lambda p: (5, p / 2),
+        "Geometric": lambda p: (p / 2, None, False),
+        "Multinomial": lambda p: (5, p),
+        "ExpRelaxedCategorical RelaxedBernoulli RelaxedOneHotCategorical": lambda p: (p[0, 0], p),
+        "LogitRelaxedBernoulli": lambda p: (p[0, 0], p),
+        "Uniform": lambda p: (0 * p, p),
+        "GeneralizedPareto": lambda p: (p, p, p / 9),
+        "LKJCholesky": lambda p: (3, p[0, 0]),
+        "MultivariateNormal": lambda p: (p[0], torch.eye(4)),
+        "LowRankMultivariateNormal": lambda p: (p[0], torch.ones(4, 1), p[0]),
+        "Wishart": lambda p: (5 * p[0, 0], torch.eye(4)),
+        "Independent": lambda p: (dist.Normal(p, p), 1),
+        "MixtureSameFamily": lambda p: (dist.Categorical(p[0]), dist.Normal(p[0], p[0])),
+        "TransformedDistribution": lambda p: (dist.Normal(p, p), [dist.ExpTransform()]),
+    }.items()
+    for name in names.split()
+}
+
+
+def _seeded(x: Any) -> Any:
+    torch.manual_seed(7)
+    return torch.rand(3), torch.rand(2, generator=torch.Generator())
+
+
+def _forked(x: Any) -> Any:
+    with torch.random.fork_rng():
+        first = torch.rand(3)
+    return first, torch.rand(3), torch.get_rng_state()
+
+
+def _trained(x: Any) -> Any:
+    layer = nn.Linear(4, 2)
+    F.dropout(layer(x + 1)).sum().backward()
+    return layer.weight.grad, layer.bias.detach()
+
+
+def _reset(x: Any) -> Any:
+    LAYER.reset_parameters()
+    return LAYER(x + 1).detach()
+
+
+def _checkpointed(x: Any, reentrant: bool) -> Any:
+    leaf = (x + 1).detach().requires_grad_()
+    run = torch.utils.checkpoint.checkpoint
+    run(lambda y: F.dropout(y * y), leaf, use_reentrant=reentrant).sum().backward()
+    return leaf.grad, torch.rand(2)
+
+
+LAYER = nn.Linear(4, 2)
+STEPS: dict[str, Callable[[Any], Any]] = {
+    **OPERATIONS,
+    **{name: lambda x, f=OF_SETS[name]: f(x[0]) for name in OF_SETS},  # type: ignore[misc]  # of this name
+    **{f"init.{name}": lambda x, n=name: getattr(nn.init, n)(  # type: ignore[misc]
+        torch.empty(3, 4), *((0.5,) if n == "sparse_" else ())) for name in INITS},
+    **{f"nn.{name}": _of_modules(make) for name, make in MODULES.items()},
+    **{f"dist.{name}": lambda x, n=name: getattr(dist, n)(*PARAMETERS_OF[n](x + 1)).sample((2,))  # type: ignore[misc]
+       for name in PARAMETERS_OF},
+    "multinomial with replacement": lambda x: torch.multinomial(x + 1, 5, True),
+    "one of multinomial": lambda x: torch.multinomial(x + 1, 1),
+    "feature_alpha_dropout": lambda x: F.feature_alpha_dropout(x + 1, training=True),
+    "dropout2d": lambda x: F.dropout2d((x + 1)[..., None, None]),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None] + 1, None, 0.5),
+    "seeded": _seeded, "forked": _forked, "trained": _trained, "reset": _reset,
+    "checkpoint": lambda x: _checkpointed(x, False),
+    "reentrant checkpoint": lambda x: _checkpointed(x, True),
+    "jit": lambda x: (ft.jit(lambda y: nn.init.uniform_(torch.empty(3)))(x), torch.rand(3)),
+    "grad": lambda x: func.grad(lambda y: nn.Linear(4, 2)(y + torch.rand(4)).sum())(x),
+    "jacrev": lambda x: func.jacrev(lambda y: torch.rand(4) * y)(x[0]),
+    **{f"{kind} of {name}": lambda x, f=operation, k=kind: func.vmap(f, randomness=k)(x)  # type: ignore[misc]
+       for name, operation in {**OPERATIONS, **OF_SETS, "seed": _seeded}.items()
+       for kind in ("different", "same") if kind == "different" or name not in OF_PARAMETERS},
+    "vmap of vmap": lambda x: func.vmap(
+        func.vmap(lambda y: torch.rand(2) + y, randomness="different"), randomness="same")(x),
+    "chunks": lambda x: func.vmap(torch.rand_like, randomness="same", chunk_size=2)(x),
+}  # fmt: skip
+
+
+def _calls(step: Callable[[Any], Any]) -> tuple[list[Any], Any]:
+    torch.manual_seed(0)
+    found = [tree.leaves(step(_x())) for _ in range(4)]
+    return found, torch.get_rng_state()
+
+
+def test_distributions_are_all_drawn_from() -> None:
+    abstract = {"Distribution", "ExponentialFamily"}
+    names = {n for n, kind in inspect.getmembers(dist, inspect.isclass) if hasattr(kind, "sample")}
+    assert names - abstract == set(PARAMETERS_OF)
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_jitted_steps_draw_in_each_call_what_they_draw_without(name: str) -> None:
+    (expected, state), (found, own) = _calls(STEPS[name]), _calls(ft.jit(STEPS[name]))
+    for one, other in zip(tree.leaves(found), tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one.detach(), other.detach(), 1e-5, 1e-6)
+    assert torch.equal(own, state)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        torch.initial_seed,
+        torch.seed,
+        lambda: list(torch.utils.data.RandomSampler(range(9))),
+        lambda: list(torch.utils.data.SubsetRandomSampler(range(9))),
+        lambda: next(iter(torch.utils.data.DataLoader(torch.arange(9), shuffle=True))),
+        lambda: torch.utils.data.random_split(range(9), [4, 5]),
+        lambda: torch.quasirandom.SobolEngine(2, scramble=True),
+    ],
+)
+def test_jitted_steps_refuse_random_numbers_of_python(ask: Callable[[], Any]) -> None:
+    state = torch.get_rng_state()
+    with pytest.raises(ft.errors.UnsupportedOperationError, match="would be the same in each call"):
+        ft.jit(lambda x: (ask(), x)[1])(_x())
+    assert torch.equal(torch.get_rng_state(), state)

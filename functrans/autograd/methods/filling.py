@@ -22,11 +22,11 @@ from functrans.autograd.methods.rows import (
     constant,
     documented,
     drawn,
+    drawn_by_numpy,
     drawn_with,
     lifted,
     looked_at,
     plain,
-    seeds,
     with_out_by_name,
 )
 from functrans.autograd.modes import entered
@@ -113,6 +113,10 @@ class _Sample:
         self.shape = shape
 
 
+_NO_NUMBERS = Generator()
+"""What checks of parameters are given."""
+
+
 def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
     """A method that writes random numbers.
 
@@ -127,7 +131,7 @@ def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
     ) -> Tensor:
         enter_session(self)
         with entered({"batches": ()}):
-            draw(_Sample(self.dtype), Generator(), *args, **kwargs)
+            draw(_Sample(self.dtype), _NO_NUMBERS, *args, **kwargs)
         check_write(self)
         check_filled(name, self)
 
@@ -308,20 +312,13 @@ def _numbers(draw: Any, shape: tuple[int, ...], dtype: np.dtype, input: Tensor) 
 
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Random numbers of Poisson distributions with given rates."""
-    rates = _array(input)
-    if rates is None:
-        return drawn_with(
-            seeds(generator),
-            lambda words, rates: np.random.default_rng(words).poisson(rates),
-            [input],
-            input.shape,
-            input.dtype,
-        )
 
-    def draw(size: tuple[int, ...]) -> np.ndarray:
-        return stream(generator).numpy().poisson(rates, size)
+    def draw(chooser: np.random.Generator, size: Any, rates: Any) -> Any:
+        return chooser.poisson(rates, size)
 
-    return _numbers(draw, rates.shape, input.dtype, input)
+    found = drawn_by_numpy(generator, draw, input.shape, np.dtype(input.dtype), input)
+    found._follows = input._follows
+    return found
 
 
 def _check_binomial(count: Any, prob: Any) -> None:
@@ -352,27 +349,15 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     _check_binomial(count, prob)
     shape = np.broadcast_shapes(count.shape, prob.shape)
 
-    def draw(chooser: np.random.Generator, trials: Any, chance: Any, size: Any) -> Any:
+    def draw(chooser: np.random.Generator, size: Any, trials: Any, chance: Any) -> Any:
         if np.any(np.isnan(trials)) or np.any(np.isnan(chance)):
             raise RuntimeError("binomial: count and prob must not be NaN")
         whole = np.maximum(trials, 0).astype(np.int64)
         return chooser.binomial(whole, np.clip(chance, 0, 1), size)
 
-    trials, chance = _array(count), _array(prob)
-    if trials is None or chance is None:
-        return drawn_with(
-            seeds(generator),
-            lambda words, n, p: draw(np.random.default_rng(words), n, p, shape),
-            [count, prob],
-            shape,
-            count.dtype,
-        )
-    return _numbers(
-        lambda size: draw(stream(generator).numpy(), trials, chance, size),
-        shape,
-        count.dtype,
-        count,
-    )
+    found = drawn_by_numpy(generator, draw, shape, np.dtype(count.dtype), count, prob)
+    found._follows = count._follows
+    return found
 
 
 def _rows_of(weights: np.ndarray) -> np.ndarray:
@@ -408,34 +393,41 @@ def multinomial(
         )
     weights = _array(input, np.float64)
     shape, kind = (*input.shape[:-1], num_samples), np.dtype(np.int64)
+    is_searched = replacement and num_samples > 1
+    each = shape if is_searched else input.shape
+    shares = functools.partial(factories.uniform, generator, dtype=np.dtype(np.float64))
 
-    def chosen(shares: Callable[[tuple[int, ...]], np.ndarray], rows: np.ndarray) -> np.ndarray:
+    def chosen(u: np.ndarray, rows: np.ndarray) -> np.ndarray:
         n = rows.shape[-1]
-        if replacement and num_samples > 1:
-            u = shares((*rows.shape[:-1], num_samples))
+        if is_searched:
             pairs = zip(np.cumsum(rows, -1).reshape(-1, n), u.reshape(-1, num_samples), strict=True)
             return np.minimum([np.searchsorted(*pair) for pair in pairs], n - 1).reshape(u.shape)
         with np.errstate(divide="ignore"):
-            order = np.argsort(np.log1p(-shares(rows.shape)) / rows, -1, kind="stable")
+            order = np.argsort(np.log1p(-u) / rows, -1, kind="stable")
         return np.asarray(order[..., ::-1][..., :num_samples])
 
-    def finish(words: np.ndarray, weights: np.ndarray) -> Any:
-        return chosen(np.random.default_rng(words).random, _rows_of(weights)).reshape(shape)
+    def checked(weights: np.ndarray) -> np.ndarray:
+        rows = _rows_of(weights)
+        if not replacement and np.any((rows > 0).sum(-1) < num_samples):
+            raise RuntimeError(
+                "invalid multinomial distribution (with replacement=False, not enough "
+                "non-negative category to sample)"
+            )
+        return rows
+
+    def finish(u: np.ndarray, weights: np.ndarray) -> Any:
+        rows = checked(weights)
+        return chosen(u.reshape(len(rows), each[-1]), rows).reshape(shape)
 
     if weights is None:
-        return drawn_with(seeds(generator), finish, [input], shape, kind)
-    rows = _rows_of(weights)
-    if not replacement and np.any((rows > 0).sum(-1) < num_samples):
-        raise RuntimeError(
-            "invalid multinomial distribution (with replacement=False, not enough non-negative "
-            "category to sample)"
-        )
+        return drawn_with(drawn(shares, each, np.dtype(np.float64)), finish, [input], shape, kind)
+    rows = checked(weights)
 
     def draw(size: tuple[int, ...]) -> np.ndarray:
-        times = math.prod(size) // (len(rows) * num_samples) if num_samples else 0
-        many = np.broadcast_to(rows, (times, *rows.shape))
-        shares = functools.partial(factories.uniform, generator, dtype=np.dtype(float))
-        return chosen(shares, many).reshape(size)
+        lead = size[: len(size) - len(shape)]
+        many = np.broadcast_to(rows, (math.prod(lead), *rows.shape))
+        u = shares((*lead, *each)).reshape(*many.shape[:-1], each[-1])
+        return chosen(u, many).reshape(size)
 
     return _numbers(draw, shape, kind, input)
 

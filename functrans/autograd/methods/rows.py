@@ -36,8 +36,14 @@ from functrans.autograd.promotion import (
     with_default,
     with_python_numbers,
 )
-from functrans.autograd.random import Generator, different_levels, stream
-from functrans.autograd.recording import enter_session, in_rows, innermost, namespaces, node_of
+from functrans.autograd.random import (
+    Generator,
+    check_parameters,
+    different_levels,
+    staged,
+    stream,
+)
+from functrans.autograd.recording import enter_session, in_rows, namespaces, node_of
 from functrans.autograd.refusals import asked
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, called
@@ -655,33 +661,35 @@ def constant(value: Any, *operands: Any) -> Tensor:
 
 
 def drawn(
-    draw: Callable[[tuple[int, ...]], Any], shape: tuple[int, ...], dtype: np.dtype
+    draw: Callable[..., Any], shape: tuple[int, ...], dtype: np.dtype, *parameters: Any
 ) -> Tensor:
     """Random numbers; a step that ``jit`` has traced draws anew in each call.
 
     Args:
       draw: gives numbers of any dtype, of a shape that ends with ``shape``: in front are the axes
-        of ``vmap`` whose examples get different numbers.
+        of ``vmap`` whose examples get different numbers. Its further arguments are arrays.
       shape: of the numbers.
       dtype: of the tensor.
+      *parameters: tensors or numbers of known values, or of a step, which all examples share.
     """
-    if modes.batches:
-        levels = different_levels()
-        lead = tuple([level.size for level in levels])
+    levels = different_levels() if modes.batches else []
+    whole = (*[level.size for level in levels], *shape)
+
+    def typed(*values: Any) -> np.ndarray:
+        return np.asarray(draw(whole, *values)).astype(dtype)
+
+    numbers: Any
+    if modes.session is not None:
+        numbers = staged(typed, ShapeDtypeStruct(whole, dtype), *parameters)
+    else:
+        values = [known(parameter) for parameter in parameters]
+        if not modes.batches:
+            return constant(typed(*values))
         with entered({"batches": ()}):
-            numbers: Any = drawn(draw, (*lead, *shape), dtype)
-        for level in levels:
-            numbers = level.lane._trace.lift(numbers)[level.lane]
-        return numbers
-
-    def typed() -> np.ndarray:
-        return np.asarray(draw(shape)).astype(dtype)
-
-    if modes.session is None:
-        return constant(typed())
-    modes.session.take(())  # leaves a trace that knows of no tensors
-    value = io_callback(typed, ShapeDtypeStruct(shape, dtype))
-    return innermost().tensor(value)
+            numbers = constant(typed(*values))
+    for level in levels:
+        numbers = level.lane._trace.lift(numbers)[level.lane]
+    return numbers
 
 
 def drawn_with(
@@ -704,16 +712,45 @@ def drawn_with(
     def typed(*values: object) -> np.ndarray:
         return np.asarray(finish(*values)).astype(dtype)
 
-    return io_callback(typed, ShapeDtypeStruct(shape, dtype), noise, *parameters)
+    call = io_callback if modes.session is None else staged
+    return call(typed, ShapeDtypeStruct(shape, dtype), noise, *parameters)
 
 
-def seeds(generator: Generator | None) -> Tensor:
-    """Words for ``numpy.random.default_rng``, in ``vmap`` those of each example."""
-    return drawn(
+def drawn_by_numpy(
+    generator: Generator | None,
+    draw: Callable[..., Any],
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    *parameters: Any,
+) -> Tensor:
+    """Random numbers of a generator of NumPy that is seeded from the stream.
+
+    Args:
+      generator: the stream.
+      draw: from a generator of NumPy, a shape and arrays of parameters to numbers of any dtype.
+      shape: of the numbers.
+      dtype: of the tensor.
+      *parameters: tensors, which may be traced; in ``vmap`` each example that has parameters of its
+        own has a generator, too.
+    """
+    check_parameters(*parameters)
+    is_shared = not any(level.maps(x) for level in modes.batches for x in parameters)
+    if is_shared and (modes.session or all(known(x) is not None for x in parameters)):
+
+        def numbers(size: tuple[int, ...], *values: Any) -> Any:
+            return draw(stream(generator).numpy(), size, *values)
+
+        return drawn(numbers, shape, dtype, *parameters)
+    words = drawn(
         lambda size: stream(generator).words(math.prod(size)).reshape(size),
         (4,),
         np.dtype(np.int64),
     )
+
+    def finish(words: np.ndarray, *values: object) -> Any:
+        return draw(np.random.default_rng(words), shape, *values)
+
+    return drawn_with(words, finish, parameters, shape, dtype)
 
 
 def floating(x: Tensor) -> Tensor:

@@ -583,6 +583,8 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     result._value = _copied_memory(self, memo)
     result._node = None
     result._follows = self._follows
+    if isinstance(result._value, Tracer):
+        result._trace, result._level = self._trace, self._level
     for name, value in self.__dict__.items():
         if not name.startswith("_"):
             setattr(result, name, copy.deepcopy(value, memo))
@@ -593,10 +595,13 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     return result
 
 
-def _copied_memory(self: Tensor, memo: dict[int, Any]) -> np.ndarray:
+def _copied_memory(self: Tensor, memo: dict[int, Any]) -> Any:
     """A copy of the memory; tensors that share it share the copy."""
+    enter_session(self)
     own = self._memory()
     if isinstance(own, Tracer):
+        if modes.session is not None:  # a value of the step, which writes replace
+            return own
         raise ConcretizationError(
             f"deepcopy of a tensor of type {own.aval}{here()}, which is traced"
         )

@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from functrans import numpy as fnp
-from functrans.autograd.methods.rows import drawn, drawn_with, known, seeds
-from functrans.autograd.random import check_parameters, stream
+from functrans.autograd.methods.rows import drawn_by_numpy
 from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.functional_names import TORCH
@@ -56,17 +55,8 @@ def numbers(draw: Callable[..., Any], shape: Shape, dtype: np.dtype, *parameters
       dtype: of the numbers.
       *parameters: may be traced.
     """
-    check_parameters(*parameters)
-    whole, dtype = tuple(shape), np.dtype(dtype)
-    arrays = [known(parameter) for parameter in parameters]
-    if all(array is not None for array in arrays):
-        return drawn(lambda size: draw(stream(None).numpy(), size, *arrays), whole, dtype)
-
-    def finish(words: np.ndarray, *values: object) -> Any:
-        return draw(np.random.default_rng(words), whole, *values)
-
     detached = [parameter.detach() for parameter in parameters]
-    return drawn_with(seeds(None), finish, detached, whole, dtype)
+    return drawn_by_numpy(None, draw, tuple(shape), np.dtype(dtype), *detached)
 
 
 def exponential(shape: Shape, like: Tensor) -> Any:

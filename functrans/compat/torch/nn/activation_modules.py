@@ -12,6 +12,7 @@ from typing import Any
 
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional
+from functrans.compat.torch.nn.init import constant_
 from functrans.compat.torch.nn.layer_modules import empty_parameter
 from functrans.compat.torch.nn.module import Module
 from functrans.compat.torch.nn.module_rows import Applied
@@ -144,7 +145,11 @@ class PReLU(Module):
         self.num_parameters = num_parameters
         self.init = init
         self.weight = empty_parameter((num_parameters,), dtype)
-        self.weight._memory()[...] = init
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Set the parameter to what it was at first."""
+        constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
         """``prelu`` with the parameter."""

@@ -17,6 +17,7 @@ from functrans.autograd import factories
 from functrans.autograd.methods.rows import drawn
 from functrans.autograd.modes import modes, no_grad
 from functrans.autograd.random import check_filled, stream
+from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.writes import write
 from functrans.compat.torch.not_offered import nothing_else as _nothing_else
@@ -34,9 +35,10 @@ def _set(tensor: Tensor, value: Array | complex) -> Tensor:
 
 
 def _fill(name: str, tensor: Tensor, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Tensor:
-    """Fill with random numbers, which ``vmap`` draws for all examples at once."""
-    if not modes.batches:
+    """Fill with random numbers, drawn by ``vmap`` for all examples at once, by ``jit`` in calls."""
+    if modes.session is None and not modes.batches:
         return _set(tensor, draw(tensor.shape))
+    enter_session(tensor)
     check_filled(name, tensor)
     with no_grad():
         return write(name, tensor, drawn(draw, tensor.shape, tensor.dtype))
@@ -267,13 +269,19 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     """
     if len(tensor.shape) < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
-    rows = tensor.shape[0]
-    columns = math.prod(tensor.shape[1:])
-    shape = (max(rows, columns), min(rows, columns))
-    a = factories.normal(generator, shape, np.dtype(np.float64))
-    q, r = np.linalg.qr(a)
-    q = q * np.sign(np.diag(r))
-    return _set(tensor, gain * (q.T if rows < columns else q).reshape(tensor.shape))
+    if 0 in tensor.shape:
+        return tensor
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    dtype = np.dtype(tensor.dtype)
+
+    def draw(size: tuple[int, ...]) -> np.ndarray:
+        lead = size[: len(size) - len(tensor.shape)]
+        a = factories.normal(generator, (*lead, rows, columns), dtype)
+        q, r = np.linalg.qr(a.swapaxes(-1, -2) if rows < columns else a)
+        q = q * np.sign(np.diagonal(r, 0, -2, -1))[..., None, :]
+        return np.asarray(gain * (q.swapaxes(-1, -2) if rows < columns else q).reshape(size))
+
+    return _fill("orthogonal_", tensor, draw)
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
@@ -284,8 +292,13 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     """
     if len(tensor.shape) != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    rng = stream(generator).numpy()
-    value = std * rng.standard_normal(tensor.shape)
-    for column in value.T:
-        column[rng.permutation(len(column))[: math.ceil(sparsity * len(column))]] = 0
-    return _set(tensor, value)
+    rows, dtype = tensor.shape[0], np.dtype(tensor.dtype)
+
+    def draw(size: tuple[int, ...]) -> np.ndarray:
+        value = std * factories.normal(generator, size, dtype)
+        for matrix in value.reshape(-1, *tensor.shape):
+            for column in matrix.T:  # whose order is of the default stream, as in PyTorch
+                column[stream(None).permutation(rows)[: math.ceil(sparsity * rows)]] = 0
+        return value
+
+    return _fill("sparse_", tensor, draw)

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from functrans.autograd.methods.shaping import axis_of, new_extents
+from functrans.autograd.modes import no_grad
 from functrans.autograd.promotion import torch_defaults
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.compat.torch.nn import functional, init
@@ -165,7 +166,8 @@ class _Table(Module):
         """Draw the table anew; the row of ``padding_idx`` is zero."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
-            self.weight._memory()[self.padding_idx] = 0
+            with no_grad():
+                init.zeros_(self.weight[self.padding_idx])
 
     def _shown_norm(self) -> str:
         text = "" if self.max_norm is None else f", max_norm={self.max_norm}"

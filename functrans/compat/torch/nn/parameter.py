@@ -39,6 +39,7 @@ def own(cls: type[Tensor], data: Any, requires_grad: bool) -> Any:
         enter_session(data)
         self._value = data._memory()
         self._storage = data._stored()
+        self._level = data._level
         if "_trace" in data.__dict__:
             self._trace = data._trace
     else:
