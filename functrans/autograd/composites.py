@@ -22,6 +22,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, AliasNode, GraphNode
 from functrans.autograd.promotion import with_default
 from functrans.autograd.recording import (
+    IN_ROWS,
     PERMANENT,
     enter_session,
     guard_of,
@@ -369,6 +370,8 @@ def _composite(label: str, function: Callable[..., Any], operands: tuple[Any, ..
     trace = owner(operands)
     if trace is not PERMANENT and trace is not None:
         results = _made(function(*operands), operands)
+        if modes.session is not None and label in IN_ROWS:
+            modes.session.put_in_rows(results)
         return _marked(results, label) if label in PIECEWISE_LINEAR else results
     nodes = [node_of(x) if isinstance(x, Tensor) else None for x in operands]
     values = [x._value if isinstance(x, Tensor) else x for x in operands]

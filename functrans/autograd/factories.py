@@ -22,7 +22,9 @@ from functrans.autograd.methods.rows import (
     check_tensor,
     documented,
     drawn,
+    drawn_in,
     drawn_with,
+    memory_of,
     number,
     plain,
     with_out,
@@ -38,7 +40,7 @@ from functrans.autograd.promotion import (
     wider,
 )
 from functrans.autograd.random import Generator, check_parameters, made_like, stream
-from functrans.autograd.recording import ImperativeTrace
+from functrans.autograd.recording import ImperativeTrace, dense_like
 from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import Tensor, called
 from functrans.core.avals import is_differentiable_dtype
@@ -164,8 +166,10 @@ def array_of(data: object, dtype: DTypeLike | None, default: np.dtype) -> np.nda
 # random numbers ---------------------------------------------------------------------------------
 
 
-def uniform(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Random numbers in [0, 1)."""
+def uniform(
+    generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype, is_plain: bool = True
+) -> np.ndarray:
+    """Random numbers in [0, 1), whatever memory they are for."""
     count = math.prod(shape)
     if dtype.kind == "c":
         part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
@@ -174,14 +178,41 @@ def uniform(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype
     return stream(generator).uniform(count, dtype).reshape(shape)
 
 
-def normal(generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Random numbers of the normal distribution; complex ones have variance 1, too."""
+def normal(
+    generator: Generator | None, shape: tuple[int, ...], dtype: np.dtype, is_plain: bool = True
+) -> np.ndarray:
+    """Random numbers of the normal distribution; complex ones have variance 1, too.
+
+    Args:
+      generator: where they come from.
+      shape: of the numbers.
+      dtype: of the numbers.
+      is_plain: whether they are for memory in row-major order, where PyTorch draws them at once.
+    """
     count = math.prod(shape)
+    if not is_plain and dtype.kind != "c":
+        return stream(generator).single_normals(shape).astype(dtype)
     if dtype.kind == "c":
         part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
         values = stream(generator).normal(2 * count, part) * part.type(math.sqrt(0.5))
         return values.view(dtype).reshape(shape)
     return stream(generator).normal(count, dtype).reshape(shape)
+
+
+def _integers(
+    generator: Generator | None, low: Any, high: Any
+) -> Callable[[tuple[int, ...]], np.ndarray]:
+    """What gives random integers in [low, high).
+
+    Raises:
+      RuntimeError: there are none.
+    """
+    low, high = integer(low, "low", "randint"), integer(high, "high", "randint")
+    if low >= high:
+        raise RuntimeError(
+            f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+        )
+    return lambda size: stream(generator).integers(math.prod(size), low, high).reshape(size)
 
 
 # families of factories ---------------------------------------------------------------------------
@@ -198,13 +229,15 @@ def _filled(name: str, text: str, make: Callable[..., np.ndarray]) -> Callable[.
     return documented(factory, name, text)
 
 
-def _filled_like(name: str, text: str, make: Callable[..., np.ndarray]) -> Callable[..., Tensor]:
+def _filled_like(name: str, text: str, number: int = 0) -> Callable[..., Tensor]:
     def factory(
         self: Factories, input: Tensor, *, dtype: DTypeLike | None = None,
         requires_grad: bool = False, **_: object,
     ) -> Tensor:  # fmt: skip
         check_tensor(name, input)
-        value = make(laid_out(input), dtype=dtype or input.dtype)
+        value = laid_out(input, dtype)
+        if number:
+            value[...] = number
         return self._like(input, value, requires_grad)
 
     return documented(factory, name, text)
@@ -228,10 +261,12 @@ def _random(
         dtype: DTypeLike | None = None, requires_grad: bool = False, **_: object,
     ) -> Tensor:  # fmt: skip
         check_tensor(f"{name}_like", input)
-        kind = dtype or input.dtype
-        return factory(
-            self, input.shape, generator=generator, dtype=kind, requires_grad=requires_grad
-        )
+        kind = self._floating(kernel, dtype or input.dtype)
+
+        def numbers(size: tuple[int, ...], is_plain: bool) -> np.ndarray:
+            return draw(generator, size, kind, is_plain)
+
+        return self.drawn(numbers, input.shape, kind, requires_grad, laid_out(input))
 
     return documented(factory, name, f"Random numbers{what}."), documented(
         like, f"{name}_like", f"Random numbers{what}, with extents and dtype of another tensor."
@@ -276,13 +311,15 @@ class Factories:
 
     def drawn(
         self,
-        draw: Callable[[tuple[int, ...]], np.ndarray],
+        draw: Callable[..., np.ndarray],
         shape: tuple[int, ...],
         dtype: Any,
         requires_grad: bool,
+        layout: np.ndarray | None = None,
     ) -> Tensor:
-        """A tensor of random numbers; see ``rows.drawn``."""
-        result = drawn(draw, shape, np.dtype(dtype))
+        """A tensor of random numbers; see ``rows.drawn`` and ``rows.drawn_in``."""
+        kind = np.dtype(dtype)
+        result = drawn(draw, shape, kind) if layout is None else drawn_in(layout, draw, kind)
         result._follows = self.follows_torch
         return result.requires_grad_() if requires_grad else result
 
@@ -553,13 +590,13 @@ class Factories:
         return made_like(result, input)
 
     zeros_like = _filled_like(
-        "zeros_like", "Zeros with the extents, dtype and layout of another tensor.", np.zeros_like
+        "zeros_like", "Zeros with the extents, dtype and layout of another tensor."
     )
     ones_like = _filled_like(
-        "ones_like", "Ones with the extents, dtype and layout of another tensor.", np.ones_like
+        "ones_like", "Ones with the extents, dtype and layout of another tensor.", 1
     )
     empty_like = _filled_like(
-        "empty_like", "A tensor like another one whose elements are not set: zeros.", np.zeros_like
+        "empty_like", "A tensor like another one whose elements are not set: zeros."
     )
 
     def full_like(
@@ -575,7 +612,8 @@ class Factories:
         check_tensor("full_like", input)
         kind = np.dtype(dtype or input.dtype)
         number = exact(plain(fill_value, "item()"), kind)
-        value = np.full_like(laid_out(input), number, dtype=kind)
+        value = laid_out(input, kind)
+        value[...] = number
         return self._like(input, value, requires_grad)
 
     # random numbers
@@ -610,16 +648,8 @@ class Factories:
         elif high is None:
             low, high = 0, low
         shape = self._sizes("randint", size)
-        low, high = integer(low, "low", "randint"), integer(high, "high", "randint")
-        if low >= high:
-            raise RuntimeError(
-                f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
-            )
-
-        def draw(size: tuple[int, ...]) -> np.ndarray:
-            return stream(generator).integers(math.prod(size), low, high).reshape(size)
-
-        return self.drawn(draw, shape, dtype or np.int64, requires_grad)
+        numbers = _integers(generator, low, high)
+        return self.drawn(numbers, shape, dtype or np.int64, requires_grad)
 
     def randperm(
         self,
@@ -653,7 +683,12 @@ class Factories:
         """Random integers in [low, high), with extents and dtype of another tensor."""
         check_tensor("randint_like", input)
         kind = dtype or input.dtype
-        return self.randint(low, high, input.shape, dtype=kind, requires_grad=requires_grad)
+        if high is None:
+            low, high = 0, low
+        numbers = _integers(None, low, high)
+        return self.drawn(
+            lambda size, is_plain: numbers(size), input.shape, kind, requires_grad, laid_out(input)
+        )
 
     def normal(
         self,
@@ -707,10 +742,9 @@ class Factories:
         }
 
 
-def laid_out(x: Tensor) -> np.ndarray:
-    """An array with the extents and layout of a tensor."""
-    value = x._value
-    return np.zeros(value.shape, value.dtype) if isinstance(value, Tracer) else np.asarray(value)
+def laid_out(x: Tensor, dtype: DTypeLike | None = None) -> np.ndarray:
+    """Zeros with the extents and layout of a tensor, without gaps and repetitions."""
+    return dense_like(memory_of(x), np.dtype(dtype or x.dtype))
 
 
 def _spaced(start: float, end: float, steps: int, dtype: np.dtype) -> np.ndarray:

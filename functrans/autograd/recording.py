@@ -426,7 +426,7 @@ _MOVES = frozenset(
 """Primitives whose result may be a view of their first operand, of whatever dtype that is."""
 
 
-_IN_ROWS = frozenset((
+IN_ROWS = frozenset((
     "Cummax", "Cummin", "Cumprod", "Cumsum", "FftC2C", "FftR2C", "Gather", "Index", "IndexCopy",
     "IndexSelect", "LinalgSolveEx", "LogSigmoid", "LogSoftmax", "Logcumsumexp", "MaskedFill",
     "Mvlgamma", "NativeBatchNorm", "NativeGroupNorm", "NativeLayerNorm", "Roll",
@@ -445,7 +445,7 @@ def in_rows(out: Any, values: Sequence[Any], label: str) -> Any:
         return out
     arrays = [v for v in values if type(v) is np.ndarray]
     likes = [v for v in arrays if v.shape == out.shape and not v.flags.c_contiguous]
-    if likes and label not in _IN_ROWS and is_dense(out):
+    if likes and label not in IN_ROWS and is_dense(out):
         return out
     if any(np.may_share_memory(out, v) for v in arrays):
         return out
@@ -461,6 +461,37 @@ def is_dense(x: np.ndarray) -> bool:
                 return False
             expected *= extent
     return True
+
+
+def axes_in_memory(x: np.ndarray) -> tuple[int, ...]:
+    """The axes of an array, outermost first, in the order in which PyTorch goes through them.
+
+    Those of larger strides are outside; one that repeats elements stays where it is.
+    """
+    strides, shape = x.strides, x.shape
+    inner_first = list(range(x.ndim))[::-1]
+    for i in range(1, x.ndim):
+        place = i
+        for j in range(i - 1, -1, -1):
+            inner, outer = inner_first[j], inner_first[place]
+            a, b = strides[inner], strides[outer]
+            if a and b and (a > b or (a == b and shape[inner] > shape[outer])):
+                inner_first[j], inner_first[place] = outer, inner
+                place = j
+            elif a and b and a < b:
+                break
+    return tuple(inner_first[::-1])
+
+
+def dense_like(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Zeros with the extents and the order of axes of an array, without gaps and repetitions."""
+    if x.flags.c_contiguous:
+        return np.zeros(x.shape, dtype)
+    if is_dense(x):
+        strides = [stride // x.itemsize * dtype.itemsize for stride in x.strides]
+        return np.ndarray(x.shape, dtype, np.zeros(x.size, dtype), 0, strides)
+    axes = axes_in_memory(x)
+    return np.zeros([x.shape[axis] for axis in axes], dtype).transpose(np.argsort(axes))
 
 
 def _is_among(out: Array, values: Sequence[Any]) -> bool:

@@ -568,3 +568,105 @@ def test_jitted_steps_refuse_random_numbers_of_python(ask: Callable[[], Any]) ->
     with pytest.raises(ft.errors.UnsupportedOperationError, match="would be the same in each call"):
         ft.jit(lambda x: (ask(), x)[1])(_x())
     assert torch.equal(torch.get_rng_state(), state)
+
+
+# memory: numbers are placed in its order ----------------------------------------------------------
+
+PERMUTED = ((2, 0, 1), (1, 0, 2), (2, 1, 0))
+BY_MEMORY: dict[str, Callable[[Any], Any]] = {
+    "rand_like": torch.rand_like,
+    "randint_like": lambda x: torch.randint_like(x, 1000),
+    "dropout": lambda x: F.dropout(x + 1),
+    "dropout of product": lambda x: F.dropout(2 * x + x + 1),
+    "alpha_dropout": lambda x: F.alpha_dropout(x + 1, training=True),
+    **{name: OPERATIONS[name] for name in FILLS if name != "normal_"},
+    "bernoulli_ of halves": lambda x: x.clone().bernoulli_(torch.full(x.shape, 0.5)),
+    "init.uniform_": lambda x: nn.init.uniform_(x.clone()),
+}
+IN_ROWS: dict[str, Callable[[Any], Any]] = {
+    "bernoulli": lambda x: torch.bernoulli(x + 0.5),
+    "normal": lambda x: torch.normal(x, 1.0),
+    "dropout of softmax": lambda x: F.dropout(x.softmax(-1)),
+    "dropout of rows": lambda x: F.dropout(x.contiguous() + 1),
+    "gumbel_softmax": lambda x: F.gumbel_softmax(x, dim=-1),
+    "rrelu": lambda x: F.rrelu(x - 1, training=True),
+}
+
+
+def _drawn_from_seed(f: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
+    torch.manual_seed(0)
+    return f(x), torch.rand(1)
+
+
+@pytest.mark.parametrize("axes", PERMUTED)
+@pytest.mark.parametrize("name", [*BY_MEMORY, *IN_ROWS])
+def test_numbers_are_placed_as_pytorch_fills_memory(name: str, axes: tuple[int, ...]) -> None:
+    draw = {**BY_MEMORY, **IN_ROWS}[name]
+    dense = torch.zeros(2, 3, 4)
+    permuted = dense.permute(axes)
+    found, after = _drawn_from_seed(draw, permuted)
+    plain, like = _drawn_from_seed(draw, dense if name in BY_MEMORY else permuted.contiguous())
+    assert_array_equal(found, plain.permute(axes) if name in BY_MEMORY else plain)
+    assert_array_equal(after, like)
+    if name in BY_MEMORY:
+        assert found.stride() == permuted.stride()
+    for step, x in ((draw, permuted), (lambda x: draw(x.permute(axes)), dense)):
+        jitted = _drawn_from_seed(ft.jit(step), x)
+        np.testing.assert_allclose(jitted[0], found, 1e-6)
+        assert_array_equal(jitted[1], after)
+
+
+@pytest.mark.parametrize("fill", [torch.randn_like, lambda x: nn.init.normal_(torch.empty_like(x))])
+def test_normal_numbers_of_other_memory_come_one_by_one(fill: Callable[[Any], Any]) -> None:
+    found, after = _drawn_from_seed(fill, torch.zeros(6, 4).t())
+    ones, like = _drawn_from_seed(lambda _: [torch.randn(1).item() for _ in range(24)], None)
+    np.testing.assert_allclose(found.t().reshape(-1), ones, 1e-6)
+    assert_array_equal(after, like)
+
+
+@pytest.mark.parametrize(
+    ("part", "strides"),
+    [  # PyTorch's
+        (lambda: torch.ones(6, 8).t()[::2], (1, 4)),
+        (lambda: torch.ones(12, 4).t()[:, ::2], (1, 4)),
+        (lambda: torch.ones(8, 6)[::2], (6, 1)),
+        (lambda: torch.ones(1, 6).expand(4, 6), (6, 1)),
+        (lambda: torch.ones(4, 1).expand(4, 6), (6, 1)),
+        (lambda: torch.ones(6, 1, 4).permute(2, 1, 0).expand(4, 3, 6), (1, 4, 12)),
+        (lambda: torch.ones(3, 1, 2).permute(2, 1, 0), (1, 2, 2)),
+    ],
+)
+def test_tensors_like_others_have_their_order_of_axes(part: Any, strides: Any) -> None:
+    x = part()
+    for name in ("empty", "zeros", "ones", "rand", "randn"):
+        assert getattr(torch, f"{name}_like")(x).stride() == strides
+        assert getattr(torch, f"{name}_like")(x, dtype=torch.float64).stride() == strides
+    assert torch.full_like(x, 2).stride() == torch.randint_like(x, 9).stride() == strides
+    assert F.dropout(x).stride() == strides
+
+
+def test_numbers_of_a_seed_are_pytorchs() -> None:
+    shares = torch.rand(6, 4, generator=torch.Generator().manual_seed(0)).t()
+    torch.manual_seed(0)
+    expected = [[5, 4, 2], [4, 2, 5], [5, 1, 2], [1, 2, 5]]
+    assert torch.multinomial(shares, 3).tolist() == expected
+    torch.manual_seed(0)
+    assert ft.jit(lambda x: torch.multinomial(x, 3))(shares).tolist() == expected
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(4, 2, 8, 0.1, batch_first=True)
+    np.testing.assert_allclose(
+        layer(torch.ones(2, 3, 4)).detach()[0, 0], [-1.467053, 0.720915, -0.351369, 1.097507], 1e-5
+    )
+    torch.manual_seed(0)
+    layer = nn.TransformerDecoderLayer(4, 2, 8, 0.1, batch_first=True)
+    np.testing.assert_allclose(
+        layer(torch.ones(2, 3, 4), torch.ones(2, 5, 4)).detach()[0, 1, :2],
+        [-1.646093, 0.303281],
+        1e-5,
+    )
+    for fill, first in (
+        (nn.init.orthogonal_, [0.5222306, -0.0994406, -0.7383734]),
+        (lambda x: nn.init.sparse_(x, 0.3), [0.0154100, -0.0029343, -0.0217879]),
+    ):
+        torch.manual_seed(0)
+        np.testing.assert_allclose(fill(torch.empty(3, 5))[0, :3], first, 1e-5)

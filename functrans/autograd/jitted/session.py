@@ -17,15 +17,37 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from functrans.autograd.hooks import registered
 from functrans.autograd.jitted.held import Part
-from functrans.autograd.recording import PERMANENT, ImperativeTrace, is_stale, node_of, renew
+from functrans.autograd.recording import (
+    PERMANENT,
+    ImperativeTrace,
+    dense_like,
+    is_dense,
+    is_stale,
+    node_of,
+    renew,
+)
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer, aval_of
+from functrans.core.jaxpr import Var
 from functrans.core.source import here
 from functrans.errors import UnsupportedOperationError
 from functrans.passes.staging import StagingTrace, StagingTracer
 from functrans.records import dataclass
+
+_BYTE = np.dtype(np.uint8)
+_VIEWS = ("broadcast_to", "reshape", "slice", "transpose")
+_LIKE = ("cast", "copy", "stop_gradient")
+
+
+def _bytes_like(x: np.ndarray) -> np.ndarray:
+    """An array of bytes with the extents and layout of another one, gaps included."""
+    strides = [abs(stride) // x.itemsize for stride in x.strides]
+    size = 1 + sum((n - 1) * stride for n, stride in zip(x.shape, strides, strict=True))
+    return np.ndarray(x.shape, _BYTE, np.empty(max(size, 1), _BYTE), 0, strides)
 
 
 @dataclass(slots=True, eq=False)
@@ -103,6 +125,9 @@ class Session:
         self.born: dict[int, Tensor] = {}
         self.known = dict(known)
         self._meets = meets
+        self._layouts: dict[Any, np.ndarray] = {}
+        self._rows: set[Any] = set()
+        self._n_laid_out = 0
         self.numbers: list[tuple[Part, Any, Any, tuple[StagingTracer, ...]]] = []
 
     def meet(self, holder: object) -> None:
@@ -228,6 +253,47 @@ class Session:
         entry.argument = None
         tensor._value = current._value
         tensor._trace = self.trace
+
+    def put_in_rows(self, results: Any) -> None:
+        """Note that results are in row-major order, whatever the order of their operands is."""
+        for x in results if isinstance(results, tuple) else (results,):
+            if isinstance(x, Tensor) and isinstance(x._value, StagingTracer):
+                self._rows.add(x._value._var)
+
+    def layout(self, value: Any) -> np.ndarray:
+        """An array of bytes that lies in memory as a value does outside of ``jit``.
+
+        Views and elementwise operations carry the order of axes on; other results are row-major.
+        """
+        layouts = self._layouts
+        for entry in self.entries.values():
+            if entry.argument is not None and isinstance(entry.value, np.ndarray):
+                whole = entry.value
+                if not whole.flags.c_contiguous and entry.argument._var not in layouts:
+                    layouts[entry.argument._var] = _bytes_like(whole)
+        for eqn in self.staging.eqns[self._n_laid_out :]:
+            if not eqn.inputs or not eqn.outputs or eqn.outputs[0] in self._rows:
+                continue
+            name, out = eqn.primitive.name, eqn.outputs[0]
+            given = [layouts.get(x) if isinstance(x, Var) else None for x in eqn.inputs]
+            made: Any = None
+            if name in _VIEWS:
+                first = np.empty(eqn.inputs[0].aval.shape, _BYTE) if given[0] is None else given[0]
+                made = (
+                    np.broadcast_to(first, out.aval.shape)
+                    if name == "broadcast_to"
+                    else eqn.primitive.impl(first, **eqn.params)[0]
+                )
+            elif eqn.primitive.elementwise is not None or name in _LIKE:
+                alike = (x for x in given if x is not None and x.shape == out.aval.shape)
+                like = next(alike, None)
+                if like is not None and (name != "copy" or is_dense(like)):
+                    made = dense_like(like, _BYTE)
+            if made is not None and not made.flags.c_contiguous:
+                layouts[out] = made
+        self._n_laid_out = len(self.staging.eqns)
+        found = layouts.get(value._var) if isinstance(value, StagingTracer) else None
+        return np.empty(value.shape, _BYTE) if found is None else found
 
     def restore(self) -> None:
         """Give all tensors their arrays back, and numbers their places; the session is over."""

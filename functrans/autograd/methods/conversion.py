@@ -5,6 +5,7 @@ Layer: ``autograd``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from functrans.autograd.dtypes import DTYPE_LIKE
-from functrans.autograd.factories import FLOAT64, array_of, laid_out
+from functrans.autograd.factories import FLOAT64, array_of
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.reductions import sum_of
@@ -349,7 +350,7 @@ METHODS: dict[str, Any] = {
     "layout": property(lambda self: STRIDED),
     "names": property(lambda self: (None,) * len(self.shape)),
     "itemsize": property(lambda self: self.dtype.itemsize),
-    "nbytes": property(lambda self: laid_out(self).nbytes),
+    "nbytes": property(lambda self: math.prod(self.shape) * self.dtype.itemsize),
     "ndim": property(lambda self: len(self.shape)),
     "get_device": lambda self: -1,
     "cuda": _unavailable,

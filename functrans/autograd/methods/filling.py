@@ -23,9 +23,11 @@ from functrans.autograd.methods.rows import (
     documented,
     drawn,
     drawn_by_numpy,
+    drawn_in,
     drawn_with,
     lifted,
     looked_at,
+    memory_of,
     plain,
     with_out_by_name,
 )
@@ -106,11 +108,15 @@ class _Sample:
     Attributes:
       dtype: that of the tensor.
       shape: its extents; none are drawn by default, where only parameters are checked.
+      is_plain: whether its memory is in row-major order.
     """
 
-    def __init__(self, dtype: np.dtype, shape: tuple[int, ...] = (0,)) -> None:
+    def __init__(
+        self, dtype: np.dtype, shape: tuple[int, ...] = (0,), is_plain: bool = True
+    ) -> None:
         self.dtype = dtype
         self.shape = shape
+        self.is_plain = is_plain
 
 
 _NO_NUMBERS = Generator()
@@ -135,11 +141,10 @@ def _random(name: str, draw: Callable[..., np.ndarray]) -> Callable[..., Any]:
         check_write(self)
         check_filled(name, self)
 
-        def numbers(size: tuple[int, ...]) -> np.ndarray:
-            return draw(_Sample(self.dtype, size), generator, *args, **kwargs)
+        def numbers(size: tuple[int, ...], is_plain: bool) -> np.ndarray:
+            return draw(_Sample(self.dtype, size, is_plain), generator, *args, **kwargs)
 
-        new = drawn(numbers, self.shape, self.dtype)
-        return write(name, self, new)
+        return write(name, self, drawn_in(memory_of(self), numbers, np.dtype(self.dtype)))
 
     return documented(method, name, draw.__doc__)
 
@@ -154,7 +159,7 @@ def _normal(self: _Sample, generator: Any, mean: float = 0.0, std: float = 1.0) 
     if std < 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     _check_floating("normal_kernel_cpu", self)
-    return factories.normal(generator, self.shape, self.dtype) * std + mean
+    return factories.normal(generator, self.shape, self.dtype, self.is_plain) * std + mean
 
 
 def _interval(name: str, a: Any, b: Any, **bounds: object) -> tuple[Any, Any]:
@@ -272,7 +277,9 @@ def bernoulli(input: Tensor, p: object = None, *, generator: Generator | None = 
     return _heads_of(input, input if p is None else p, generator)
 
 
-def _heads_of(input: Tensor, given: Any, generator: Generator | None) -> Tensor:
+def _heads_of(
+    input: Tensor, given: Any, generator: Generator | None, layout: np.ndarray | None = None
+) -> Tensor:
     """1 with given probabilities, else 0; numbers decide of the precision of the probabilities."""
     chance = _array(given)
     is_single = isinstance(given, Tensor) and given.dtype.itemsize < 8
@@ -281,13 +288,23 @@ def _heads_of(input: Tensor, given: Any, generator: Generator | None) -> Tensor:
     def noise(size: tuple[int, ...]) -> np.ndarray:
         return factories.uniform(generator, size, kind)
 
-    if chance is None:
-        whole = drawn(noise, input.shape, kind)
+    if chance is None or not (layout is None or layout.flags.c_contiguous):
+        whole = _noise(noise, input.shape, kind, layout)
         found = drawn_with(whole, _heads, [given], input.shape, input.dtype)
         found._follows = input._follows
         return found
     _heads(np.zeros(()), chance)
     return _numbers(lambda size: noise(size) < chance, input.shape, input.dtype, input)
+
+
+def _noise(
+    draw: Callable[[tuple[int, ...]], np.ndarray], shape: tuple[int, ...], kind: np.dtype,
+    layout: np.ndarray | None,
+) -> Tensor:  # fmt: skip
+    """Random numbers, in the order of memory of a layout if there is one."""
+    if layout is None:
+        return drawn(draw, shape, kind)
+    return drawn_in(layout, lambda size, is_plain: draw(size), kind)
 
 
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
@@ -297,7 +314,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     check_write(self)
     check_parameters(p)
     check_filled("bernoulli_", self, p)
-    return write("bernoulli_", self, _heads_of(self, p, generator))
+    return write("bernoulli_", self, _heads_of(self, p, generator, memory_of(self)))
 
 
 _BERNOULLI = _random("bernoulli_", _bernoulli)
@@ -419,8 +436,12 @@ def multinomial(
         rows = checked(weights)
         return chosen(u.reshape(len(rows), each[-1]), rows).reshape(shape)
 
-    if weights is None:
-        return drawn_with(drawn(shares, each, np.dtype(np.float64)), finish, [input], shape, kind)
+    if weights is not None:
+        checked(weights)
+    layout = None if is_searched else factories.laid_out(input)
+    if weights is None or not (layout is None or layout.flags.c_contiguous):
+        noise = _noise(shares, each, np.dtype(np.float64), layout)
+        return drawn_with(noise, finish, [input], shape, kind)
     rows = checked(weights)
 
     def draw(size: tuple[int, ...]) -> np.ndarray:

@@ -43,7 +43,15 @@ from functrans.autograd.random import (
     staged,
     stream,
 )
-from functrans.autograd.recording import enter_session, in_rows, namespaces, node_of
+from functrans.autograd.recording import (
+    axes_in_memory,
+    dense_like,
+    enter_session,
+    in_rows,
+    is_dense,
+    namespaces,
+    node_of,
+)
 from functrans.autograd.refusals import asked
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, called
@@ -607,8 +615,17 @@ def layout_of(x: Tensor) -> np.ndarray:
     return np.zeros(value.shape, value.dtype) if found is None else np.asarray(found)
 
 
+def memory_of(x: Tensor) -> np.ndarray:
+    """``layout_of``, in a step that ``jit`` traces as it is without."""
+    if modes.session is None:
+        return layout_of(x)
+    enter_session(x)
+    layout: np.ndarray = modes.session.layout(x._value)
+    return layout
+
+
 def viewed_layout(x: Tensor) -> np.ndarray:
-    """The same for views; what is computed of traced values counts as in C order."""
+    """The same for views; what levels compute counts as in C order."""
     value, how = x._value, x._view
     if not isinstance(value, Tracer):
         return x._memory()
@@ -617,12 +634,9 @@ def viewed_layout(x: Tensor) -> np.ndarray:
         for step in how.steps:
             own = step(own)
         return own
-    trace: Any = x._trace
-    if modes.session is not None and id(x) in modes.session.entries:
-        given: np.ndarray = modes.session.entries[id(x)].value
-        if given.shape == value.shape:
-            return given
-    is_argument = id(x) in getattr(trace, "arguments", ())
+    if modes.session is not None:
+        return memory_of(x)
+    is_argument = id(x) in getattr(x._trace, "arguments", ())
     return layout_of(x) if is_argument else np.empty(value.shape, value.dtype)
 
 
@@ -690,6 +704,31 @@ def drawn(
     for level in levels:
         numbers = level.lane._trace.lift(numbers)[level.lane]
     return numbers
+
+
+def drawn_in(layout: np.ndarray, draw: Callable[..., Any], dtype: np.dtype) -> Tensor:
+    """Random numbers that are drawn in the order of memory, as PyTorch fills it.
+
+    Args:
+      layout: an array with extents and strides.
+      draw: as of ``drawn``; a second argument says whether the memory is in row-major order.
+      dtype: of the tensor.
+    """
+    if layout.flags.c_contiguous:
+        return drawn(lambda size: draw(size, True), layout.shape, dtype)
+    axes = axes_in_memory(layout)
+    places = np.argsort(axes)
+
+    def placed(size: tuple[int, ...]) -> np.ndarray:
+        lead = len(size) - len(axes)
+        values = draw((*size[:lead], *[size[lead + axis] for axis in axes]), False)
+        return np.transpose(values, (*range(lead), *(lead + places).tolist()))
+
+    result = drawn(placed, layout.shape, dtype)
+    if type(result._value) is np.ndarray and is_dense(layout):
+        value, result._value = result._value, dense_like(layout, dtype)
+        result._value[...] = value
+    return result
 
 
 def drawn_with(

@@ -150,7 +150,7 @@ def reshape(self: Tensor, *args: Any, shape: Any = ()) -> Tensor:
     if _is_viewable(self, full):
         return reshaped(self, full, "View")
     if isinstance(self._value, Tracer):
-        self = self.clone()
+        self = self.contiguous()
     return reshaped(self, full, "UnsafeView")
 
 

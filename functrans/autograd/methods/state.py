@@ -533,7 +533,12 @@ def clone(self: Tensor, *, memory_format: object = None) -> Tensor:
 
 def contiguous(self: Tensor, *, memory_format: object = None) -> Tensor:
     """The tensor itself if its elements lie in C order, else such a copy."""
-    return self if viewed_layout(self).flags.c_contiguous else _copied(self, "C")
+    if viewed_layout(self).flags.c_contiguous:
+        return self
+    result = _copied(self, "C")
+    if modes.session is not None:
+        modes.session.put_in_rows(result)
+    return result
 
 
 def to(

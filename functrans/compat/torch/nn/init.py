@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd import factories
-from functrans.autograd.methods.rows import drawn
+from functrans.autograd.methods.rows import drawn_in, memory_of
 from functrans.autograd.modes import modes, no_grad
 from functrans.autograd.random import check_filled, stream
 from functrans.autograd.recording import enter_session
@@ -34,14 +34,29 @@ def _set(tensor: Tensor, value: Array | complex) -> Tensor:
     return tensor
 
 
-def _fill(name: str, tensor: Tensor, draw: Callable[[tuple[int, ...]], np.ndarray]) -> Tensor:
-    """Fill with random numbers, drawn by ``vmap`` for all examples at once, by ``jit`` in calls."""
-    if modes.session is None and not modes.batches:
-        return _set(tensor, draw(tensor.shape))
+def _fill(
+    name: str,
+    tensor: Tensor,
+    draw: Callable[[tuple[int, ...], bool], Any],
+    by_memory: bool = True,
+) -> Tensor:
+    """Fill with random numbers.
+
+    ``vmap`` draws them for all examples at once, steps of ``jit`` draw anew in each call.
+
+    Args:
+      name: for messages.
+      tensor: what is filled.
+      draw: as of ``drawn_in``.
+      by_memory: whether in the order of memory.
+    """
     enter_session(tensor)
+    layout = memory_of(tensor) if by_memory else np.empty(tensor.shape)
+    if modes.session is None and not modes.batches and layout.flags.c_contiguous:
+        return _set(tensor, draw(tensor.shape, True))
     check_filled(name, tensor)
     with no_grad():
-        return write(name, tensor, drawn(draw, tensor.shape, tensor.dtype))
+        return write(name, tensor, drawn_in(layout, draw, np.dtype(tensor.dtype)))
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
@@ -60,7 +75,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
     low, high = (np.asarray(end, dtype) for end in (a, b))
     wide = np.result_type(dtype, np.float64)  # product and sum are rounded once, as in torch
 
-    def draw(size: tuple[int, ...]) -> np.ndarray:
+    def draw(size: tuple[int, ...], is_plain: bool) -> np.ndarray:
         share = factories.uniform(generator, size, dtype).astype(wide)
         return np.asarray(share * (high - low).astype(wide) + low.astype(wide))
 
@@ -71,7 +86,9 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
     """Fill with normal numbers."""
     dtype = tensor.dtype
     return _fill(
-        "normal_", tensor, lambda size: mean + std * factories.normal(generator, size, dtype)
+        "normal_",
+        tensor,
+        lambda size, is_plain: mean + std * factories.normal(generator, size, dtype, is_plain),
     )
 
 
@@ -94,14 +111,14 @@ def trunc_normal_(
     low, high = ndtr((a - mean) / std), ndtr((b - mean) / std)
     dtype = np.dtype(tensor.dtype)
 
-    def drawn(size: tuple[int, ...]) -> np.ndarray:
-        return mean + std * factories.normal(generator, size, dtype)
+    def draw(size: tuple[int, ...], is_plain: bool) -> np.ndarray:
+        def drawn() -> np.ndarray:
+            return mean + std * factories.normal(generator, size, dtype, is_plain)
 
-    def draw(size: tuple[int, ...]) -> np.ndarray:
         if high - low > 0.3:  # as in PyTorch: drawn again until all are inside
-            values = drawn(size)
+            values = drawn()
             while (is_out := (values < a) | (values > b)).any():
-                values = np.where(is_out, drawn(size), values)
+                values = np.where(is_out, drawn(), values)
             return np.asarray(values)
         u = low + (high - low) * factories.uniform(generator, size, np.dtype(np.float64))
         return np.asarray(np.clip(mean + std * ndtri(u), a, b))
@@ -274,14 +291,14 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
     dtype = np.dtype(tensor.dtype)
 
-    def draw(size: tuple[int, ...]) -> np.ndarray:
+    def draw(size: tuple[int, ...], is_plain: bool) -> np.ndarray:
         lead = size[: len(size) - len(tensor.shape)]
         a = factories.normal(generator, (*lead, rows, columns), dtype)
         q, r = np.linalg.qr(a.swapaxes(-1, -2) if rows < columns else a)
         q = q * np.sign(np.diagonal(r, 0, -2, -1))[..., None, :]
         return np.asarray(gain * (q.swapaxes(-1, -2) if rows < columns else q).reshape(size))
 
-    return _fill("orthogonal_", tensor, draw)
+    return _fill("orthogonal_", tensor, draw, False)
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
@@ -294,11 +311,11 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, dtype = tensor.shape[0], np.dtype(tensor.dtype)
 
-    def draw(size: tuple[int, ...]) -> np.ndarray:
+    def draw(size: tuple[int, ...], is_plain: bool) -> np.ndarray:
         value = std * factories.normal(generator, size, dtype)
         for matrix in value.reshape(-1, *tensor.shape):
             for column in matrix.T:  # whose order is of the default stream, as in PyTorch
                 column[stream(None).permutation(rows)[: math.ceil(sparsity * rows)]] = 0
         return value
 
-    return _fill("sparse_", tensor, draw)
+    return _fill("sparse_", tensor, draw, False)

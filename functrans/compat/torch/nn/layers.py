@@ -245,7 +245,7 @@ def _check_probability(p: float) -> None:
 
 
 def _dropped(
-    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
+    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...] | None
 ) -> Tensor:
     if not training or p == 0 or not input.numel():
         return input
@@ -269,7 +269,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
       ValueError: ``p`` is no probability.
     """
     _check_probability(p)
-    return _dropped(input, p, training, inplace, input.shape)
+    return _dropped(input, p, training, inplace, None)
 
 
 def dropout1d(

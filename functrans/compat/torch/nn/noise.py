@@ -31,6 +31,7 @@ from functrans.compat.torch.nn.activations import (
     threshold,
 )
 from functrans.compat.torch.nn.layers import _check_probability, _dropped, embedding
+from functrans.compat.torch.nn.randomness import drawn_for
 from functrans.core.dispatch import shape_of
 from functrans.primitives import elementwise as ew
 from functrans.primitives import structural
@@ -59,7 +60,7 @@ _ALPHA = -1.7580993408473766
 
 
 def _alpha_dropped(
-    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]
+    input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...] | None
 ) -> Tensor:
     _check_probability(p)
     if not training or p == 0 or not input.numel():
@@ -69,7 +70,11 @@ def _alpha_dropped(
     else:
         scale = 1 / math.sqrt((1 - p) * (1 + p * _ALPHA * _ALPHA))
         dtype = input.dtype
-        kept = drawn(lambda size: uniform(None, size, np.dtype(np.float64)) < 1 - p, shape, dtype)
+
+        def draw(size: tuple[int, ...], is_plain: bool = True) -> np.ndarray:
+            return uniform(None, size, np.dtype(np.float64)) < 1 - p
+
+        kept: Any = drawn_for(input, draw, shape, dtype)
         out = input * (kept * scale) + (kept * (-_ALPHA * scale) + _ALPHA * scale * (1 - p))
     return input.copy_(out) if inplace else out
 
@@ -88,7 +93,7 @@ def alpha_dropout(
     Raises:
       ValueError: ``p`` is no probability.
     """
-    return _alpha_dropped(input, p, training, inplace, input.shape)
+    return _alpha_dropped(input, p, training, inplace, None)
 
 
 def feature_alpha_dropout(
