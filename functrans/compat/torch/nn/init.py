@@ -19,7 +19,7 @@ from functrans.autograd.modes import modes, no_grad
 from functrans.autograd.random import check_filled, stream
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
-from functrans.autograd.writes import write
+from functrans.autograd.writes import check_write, write
 from functrans.compat.torch.not_offered import nothing_else as _nothing_else
 from functrans.compat.torch.values import assign
 from functrans.core.boundary import warn
@@ -56,6 +56,7 @@ def _fill(
         return _set(tensor, draw(tensor.shape, True))
     check_filled(name, tensor)
     with no_grad():
+        check_write(tensor)
         return write(name, tensor, drawn_in(layout, draw, np.dtype(tensor.dtype)))
 
 
