@@ -758,3 +758,19 @@ def test_given_gradients_may_be_made_in_the_step(made: Callable[[Any], Any], cal
         return [called().tolist() for _ in range(2)]
 
     assert_allclose(run(ft.jit), run(lambda f: f), rtol=1e-14)
+
+
+def test_a_program_for_one_order_of_axes_is_not_used_for_another() -> None:
+    def step(x: Any) -> Any:
+        x.reshape(-1).mul_(10.0)
+        return torch.nn.functional.dropout(x, 0.5)
+
+    jitted = ft.jit(step)
+    for _ in range(2):
+        for turned in (False, True):
+            results = []
+            for call in (step, jitted):
+                torch.manual_seed(0)
+                x = torch.ones(6, 4).t() if turned else torch.ones(4, 6)
+                results.append((call(x).tolist(), x.tolist()))
+            assert results[0] == results[1]

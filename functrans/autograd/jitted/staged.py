@@ -231,7 +231,9 @@ def _repeats(leaves: Sequence[Any]) -> Hashable:
 
 def _leaf_key(leaf: Any) -> Hashable:
     if isinstance(leaf, Tensor):
-        return Tensor, leaf.shape, leaf.dtype, node_of(leaf) is None
+        own = leaf._memory()  # which elements share memory, and where numbers are drawn
+        layout = None if isinstance(own, Tracer) or own.flags.c_contiguous else own.strides
+        return Tensor, leaf.shape, leaf.dtype, node_of(leaf) is None, layout
     value = aval_of(leaf)
     return value.shape, value.dtype, value.weak  # type: ignore[union-attr]  # no tape
 
