@@ -230,13 +230,13 @@ engine
 api composites function_nodes jitted.closing methods.printing
 views
 writes
-func function graph jitted.staged methods.rows programs
-checkpoint forward_ad legacy methods.arithmetic methods.fourier methods.indexing methods.shaping
+func function graph jitted.staged methods.layouts methods.rows programs
+checkpoint forward_ad given_data methods.arithmetic methods.fourier methods.indexing methods.shaping
 checks factories methods.blending methods.comparison methods.complex_numbers methods.joining
 methods.parts methods.pointwise methods.reductions methods.state
 methods.array_protocol methods.filling methods.gathering methods.legacy_types methods.ordering
 methods.products methods.special methods.storages
-methods.conversion methods.linear_algebra
+legacy methods.conversion methods.linear_algebra
 """,
     "compat": """
 autograd.spaces autograd.table jax.opaque jax.settings jax.table namespaces

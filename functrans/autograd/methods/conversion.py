@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from functrans.autograd.dtypes import DTYPE_LIKE
-from functrans.autograd.factories import FLOAT64, array_of
+from functrans.autograd.factories import FLOAT64
+from functrans.autograd.given_data import array_of
 from functrans.autograd.labels import torch_type
 from functrans.autograd.methods.legacy_types import TYPES, TensorType
 from functrans.autograd.methods.reductions import sum_of

@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 
 from functrans.autograd import factories
 from functrans.autograd.composites import alias, named
+from functrans.autograd.methods.layouts import laid_out, memory_of
 from functrans.autograd.methods.rows import (
     by_name,
     constant,
@@ -27,7 +28,6 @@ from functrans.autograd.methods.rows import (
     drawn_with,
     lifted,
     looked_at,
-    memory_of,
     plain,
     with_out_by_name,
 )
@@ -438,7 +438,7 @@ def multinomial(
 
     if weights is not None:
         checked(weights)
-    layout = None if is_searched else factories.laid_out(input)
+    layout = None if is_searched else laid_out(input)
     if weights is None or not (layout is None or layout.flags.c_contiguous):
         noise = _noise(shares, each, np.dtype(np.float64), layout)
         return drawn_with(noise, finish, [input], shape, kind)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.factories import FLOAT64, array_of
+from functrans.autograd.factories import FLOAT64
+from functrans.autograd.given_data import array_of
 from functrans.autograd.labels import torch_type
 from functrans.autograd.promotion import torch_defaults, torch_kind
 from functrans.autograd.sizes import Size

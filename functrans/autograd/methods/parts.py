@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from functrans.arrays.indexing import index_value
+from functrans.autograd.methods.layouts import layout_of
 from functrans.autograd.methods.rows import (
     Row,
     function_form,
     functions_of,
-    layout_of,
     looked_at,
     methods_of,
     rows_of,

@@ -17,13 +17,13 @@ import numpy as np
 
 from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE
+from functrans.autograd.methods.layouts import viewed_layout
 from functrans.autograd.methods.rows import (
     Row,
     functions_of,
     methods_of,
     plain,
     rows_of,
-    viewed_layout,
 )
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import leaf_like

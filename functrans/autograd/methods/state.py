@@ -23,11 +23,10 @@ from functrans.autograd.dtypes import DTYPE_LIKE, given_dtype
 from functrans.autograd.forward_ad import unpack_dual
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, made_by, retain
 from functrans.autograd.labels import edge_of
+from functrans.autograd.methods.layouts import layout_of, viewed_layout
 from functrans.autograd.methods.rows import (
     by_name,
     concrete,
-    layout_of,
-    viewed_layout,
     with_numpy_names,
 )
 from functrans.autograd.methods.shaping import axis_of

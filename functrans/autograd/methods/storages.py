@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from functrans.autograd.methods.layouts import layout_of
 from functrans.autograd.methods.parts import storage_offset_of
-from functrans.autograd.methods.rows import layout_of
 from functrans.autograd.methods.shaping import extents, new_extents
 from functrans.autograd.methods.state import memory_part
 from functrans.autograd.modes import modes

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from functrans.autograd import factories
-from functrans.autograd.methods.rows import drawn_in, memory_of
+from functrans.autograd.methods.layouts import memory_of
+from functrans.autograd.methods.rows import drawn_in
 from functrans.autograd.modes import modes, no_grad
 from functrans.autograd.random import check_filled, stream
 from functrans.autograd.recording import enter_session

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from functrans.autograd.factories import laid_out, uniform
+from functrans.autograd.factories import uniform
+from functrans.autograd.methods.layouts import laid_out
 from functrans.autograd.methods.rows import constant, drawn, drawn_in
 from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
