@@ -351,6 +351,13 @@ class _Reads:
         return lambda: None
 
 
+def check_read(name: str, x: object) -> None:
+    """Refuse to read, by no operation that is recorded, what a write of a transform will change."""
+    for observer in modes.observers:
+        if type(observer) is _Reads:
+            observer(name, (x,))
+
+
 def without_hooks(x: Tensor) -> None:
     """Give a view that is about to be written to its place in the graph anew.
 

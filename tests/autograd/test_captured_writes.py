@@ -565,3 +565,32 @@ def test_mapped_arguments_are_not_written_to_under_another_name() -> None:
         func.vmap(f)(x)
     assert x.tolist() == [1, 2, 3]
     assert func.vmap(lambda a: count.add_(1).sum() * a)(x).tolist() == [3, 6, 9]
+
+
+READ_AGAIN: dict[str, Callable[[Any], Any]] = {
+    "copy_": lambda z: torch.ones(2, 3).copy_(z),
+    "copy_ of a view": lambda z: torch.ones(1).copy_(z[0]),
+    "item": lambda z: z[0, 0].item(),
+    "bool": lambda z: bool(z[0, 0]),
+    "tolist": lambda z: z.tolist(),
+    "tensor": torch.tensor,
+    "fill_": lambda z: torch.zeros(2).fill_(z[0, 0]),
+    "full": lambda z: torch.full((2,), z[0, 0]),
+    "equal": lambda z: torch.equal(z, z),
+    "an operation": lambda z: 2.0 * z,
+    "a write": lambda z: torch.zeros(2, 1).add_(z),
+}
+
+
+@pytest.mark.parametrize("name", READ_AGAIN)
+def test_an_argument_that_was_written_to_is_not_read_under_another_name(name: str) -> None:
+    z = torch.zeros(2, 1)
+
+    def f(a: Any) -> Any:
+        a.fill_(0.5)
+        READ_AGAIN[name](z)
+        return a.sum()
+
+    with pytest.raises(RuntimeError, match="a tensor is read that is an argument of f"):
+        torch.func.vmap(f)(z)
+    READ_AGAIN[name](z)

@@ -37,7 +37,7 @@ from functrans.autograd.random import Generator, check_filled, check_parameters,
 from functrans.autograd.recording import enter_session
 from functrans.autograd.sizes import integer
 from functrans.autograd.tensors import Tensor, called
-from functrans.autograd.writes import check_write, write
+from functrans.autograd.writes import check_read, check_write, write
 from functrans.core.values import Array
 from functrans.errors import ConcretizationError
 from functrans.primitives.structural import broadcast_to
@@ -50,6 +50,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
       RuntimeError: it does not broadcast.
     """
     check_write(self)
+    check_read("copy_", other)
     source = lifted(other, self)
     try:
         full: tuple[int, ...] = self.shape
@@ -80,6 +81,7 @@ def fill_(self: Tensor, value: object) -> Tensor:
     """
     check_write(self, is_constant=not isinstance(value, Tensor))
     if isinstance(value, Tensor):
+        check_read("fill_", value)
         if value.shape:
             raise RuntimeError(
                 "fill_ only supports 0-dimension value tensor but got tensor with "

@@ -55,7 +55,7 @@ from functrans.autograd.recording import (
 from functrans.autograd.refusals import asked
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, called
-from functrans.autograd.writes import check_result, check_write, without_hooks, write
+from functrans.autograd.writes import check_read, check_result, check_write, without_hooks, write
 from functrans.control.callbacks import io_callback
 from functrans.core.boundary import shorten, warn
 from functrans.core.dispatch import Tracer, bind
@@ -570,6 +570,8 @@ def _entered(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return x
     enter_session(x)
+    if modes.observers:
+        check_read("a value", x)
     return x._value
 
 

@@ -44,7 +44,7 @@ from functrans.autograd.refusals import asked
 from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.autograd.views import detached, in_place_of
-from functrans.autograd.writes import check_captured
+from functrans.autograd.writes import check_captured, check_read
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.boundary import noted, shorten, warn
@@ -380,6 +380,8 @@ def plain(self: Tensor, asker: str = "this") -> Any:
       TensorConcretizationError: it is traced.
     """
     enter_session(self)
+    if modes.observers:
+        check_read(asker, self)
     value = self._value
     if not isinstance(value, Tracer):
         return value
