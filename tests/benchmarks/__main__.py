@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--budget", type=float, metavar="S", help=f"seconds per contender ({default.budget_s})")
     add("--processes", type=int, help=f"processes per contender ({default.processes})")
     add("--threads", type=int, default=1, help="threads per library (1)")
+    add("--busy", type=int, default=0, metavar="N", help="processes that compute beside (0)")
     add("--first-call-timeout", type=float, metavar="S", help="cut first calls off earlier")
     add("--warm-cache", action="store_true", help="first calls find a filled disk cache")
     add("--seed", type=int, default=0, help="seed of the inputs (0)")
@@ -63,6 +64,7 @@ def _settings(options: argparse.Namespace) -> Settings:
     return Settings(
         **chosen,
         threads=options.threads,
+        busy=options.busy,
         warm_cache=options.warm_cache,
         seed=options.seed,
     )

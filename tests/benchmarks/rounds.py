@@ -10,9 +10,12 @@ by half. A contender that fails drops out and is reported; the others go on. Lay
 from __future__ import annotations
 
 import statistics
+import subprocess
+import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,6 +43,7 @@ class Settings:
       first_call_timeout_s: overrides the workloads' own limits when smaller.
       warm_cache: whether first calls find what an earlier process left in the disk cache.
       threads: threads per library.
+      busy: processes that compute beside, as other work on the machine would.
       seed: seed of the inputs.
     """
 
@@ -50,6 +54,7 @@ class Settings:
     first_call_timeout_s: float = float("inf")
     warm_cache: bool = False
     threads: int = 1
+    busy: int = 0
     seed: int = 0
 
 
@@ -192,6 +197,19 @@ class Competitor:
         return self._worker.ask(operation, *arguments, timeout_s=timeout_s)
 
 
+@contextmanager
+def other_work(processes: int) -> Iterator[None]:
+    """``processes`` that compute without end while the block runs."""
+    command = [sys.executable, "-c", "while True: pass"]
+    running = [subprocess.Popen(command) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+
+
 def write_inputs(workload: Workload, seed: int, path: Path) -> None:
     """Draw the inputs of ``workload``, from a seed of its own, and store them as ``.npz``."""
     rng = np.random.default_rng([seed, zlib.crc32(workload.name.encode())])
@@ -207,7 +225,8 @@ def measure(
         write_inputs(workload, settings.seed, folder / "inputs.npz")
         ring = [Competitor(workload, each, settings, folder) for each in contenders]
         try:
-            _run(ring, settings, progress)
+            with other_work(settings.busy):
+                _run(ring, settings, progress)
         finally:
             for competitor in ring:
                 competitor.end()

@@ -24,6 +24,8 @@ from tests.benchmarks.workloads import (
     mlp,
     odes,
     pairwise,
+    products,
+    programs,
     rk4,
     rosenbrock,
     sin_call,
@@ -50,6 +52,8 @@ MODULES = (
     large_hessian,
     sparse,
     alignment,
+    programs,
+    products,
     sin_call,
     import_time,
 )
