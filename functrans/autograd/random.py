@@ -46,6 +46,20 @@ _STATE = np.dtype(
 """PyTorch's state of a generator, in bytes. 624 words and ``left - 1`` of them not yet drawn."""
 
 
+def _stream_of(seed: int) -> np.random.RandomState:
+    return np.random.RandomState(seed & 0xFFFFFFFF)  # the seeding of the original generator
+
+
+def _raw_words(stream: np.random.RandomState, count: int) -> np.ndarray:
+    words: np.ndarray = np.asarray(stream._bit_generator.random_raw(count), np.uint64)
+    return words
+
+
+def words_of_seed(seed: int, count: int) -> np.ndarray:
+    """The first 32-bit words of a seed's stream, which are the same in each call of a step."""
+    return _raw_words(_stream_of(seed), count)
+
+
 class Generator:
     """A stream of random numbers.
 
@@ -83,9 +97,7 @@ class Generator:
     def _start(self, seed: int) -> None:
         with self._lock:
             self._seed = seed % (1 << 64)
-            self._words = np.random.RandomState(
-                self._seed & 0xFFFFFFFF
-            )  # the seeding of the original generator
+            self._words = _stream_of(self._seed)
             self._spare: float | None = None
 
     def seed(self) -> int:
@@ -173,9 +185,7 @@ class Generator:
         if count:
             self._check_running("random numbers")
         with self._lock:
-            bits = self._words._bit_generator  # the raw stream
-            words: np.ndarray = np.asarray(bits.random_raw(count), np.uint64)
-            return words
+            return _raw_words(self._words, count)
 
     def long_words(self, count: int) -> np.ndarray:
         """64-bit words: two of 32 bits each, the high one first."""

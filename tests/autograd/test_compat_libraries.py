@@ -10,6 +10,7 @@ from types import FunctionType
 import numpy as np
 import pytest
 
+import functrans as ft
 import functrans.compat.torch as torch
 from functrans.autograd.methods.linear_algebra import LINALG
 from functrans.compat.torch import functional_names
@@ -170,6 +171,26 @@ def test_points_of_sobol_sequences():
     assert target[1].tolist() == [0.5] * 3
     with pytest.raises(ValueError, match="Supported range of dimensionality"):
         torch.quasirandom.SobolEngine(30_000)
+
+
+@pytest.mark.parametrize("scramble", [False, True])
+def test_points_of_sobol_sequences_are_balanced(scramble):
+    points = torch.quasirandom.SobolEngine(1000, scramble, seed=4).draw(64, dtype=torch.float64)
+    cells = np.sort((points.numpy() * 64).astype(int), axis=0)
+    np.testing.assert_array_equal(cells, np.repeat(np.arange(64)[:, None], 1000, 1))
+
+
+def test_numbers_of_points_of_sobol_sequences_are_checked():
+    engine = torch.quasirandom.SobolEngine(2)
+    engine.fast_forward(2**30 - 1)
+    for n in (-1, 2):
+        with pytest.raises(RuntimeError, match=f"cannot give {n} points; expected 0 to 1"):
+            engine.draw(n)
+    assert engine.draw(0).shape == (0, 2)
+    assert engine.draw(1).tolist() == (engine.quasi / 2**30)[None].tolist()
+    assert ft.jit(lambda x: x * torch.quasirandom.SobolEngine(1, True, 1).draw(1).sum())(
+        torch.ones(1)
+    ) == torch.quasirandom.SobolEngine(1, True, 1).draw(1)
 
 
 def test_scrambled_points_depend_on_the_seed():

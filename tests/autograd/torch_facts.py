@@ -399,6 +399,12 @@ refused(lambda: T.full((2,), None))
 refused(lambda: T.full((2,), [1]))
 T.unravel_index(T.tensor(0), True)
 T.quasirandom.SobolEngine(2).draw(True)
+T.quasirandom.SobolEngine(3, True, 7).draw(6)
+T.quasirandom.SobolEngine(40, True, 2**40).draw(3)[:, ::9]
+e = T.quasirandom.SobolEngine(2, True, -3); e.fast_forward(9); e.draw(2), e.num_generated, e.quasi
+e = T.quasirandom.SobolEngine(2, True, 1); e.shift, e.sobolstate[:, :3], e.quasi
+T.manual_seed(3); T.quasirandom.SobolEngine(2, True).draw(3), T.rand(1)
+T.quasirandom.SobolEngine(2, True, 5).draw(1, dtype=T.float64)
 refused(lambda: T.quasirandom.SobolEngine(2).draw(2.0))
 """,
     "places of repeats": """
@@ -441,6 +447,21 @@ said(lambda: T.einsum("...j,jk", x, T.ones(4, 5)))
 said(lambda: T.einsum("ii->i", x))
 said(lambda: T.einsum("ii", x))
 said(lambda: T.einsum("a,a,a", T.ones(1), T.ones(2), T.ones(3)))
+T.einsum(T.ones(2, requires_grad=True), [0], x, [0, 1], [1])
+T.einsum(T.ones(2), [0], x, [0, 1])
+T.einsum(T.ones(5, 2), [1, 0], x, [0, ...], [..., 1])
+T.einsum(x, (30, 2))
+T.einsum(x, [30, 2], [])
+T.einsum(x, (0, 1), (1, 0))
+T.func.grad(lambda a: T.einsum(a, [0, 1], x, [0, 1], []))(x + 1)
+w = T.ones(2, 3, requires_grad=True); T.autograd.grad(T.einsum(w, [0, 1], x, [0, 1], []), w)
+said(lambda: T.einsum(x, [52, 2], []))
+said(lambda: T.einsum(x, [-1, 2], []))
+said(lambda: T.einsum(x))
+said(lambda: T.einsum("ij"))
+said(lambda: T.einsum(3, x))
+said(lambda: T.einsum(x, [0, 0, 1]))
+said(lambda: T.einsum(x, [0, 1], T.ones(2), [1]))
 """,
     "modes": """
 n = T.no_grad(); n.__enter__(); a = T.ones(2, requires_grad=True).numpy(); n.__exit__(0, 0, 0); a

@@ -6,6 +6,7 @@ Layer: ``autograd``.
 from __future__ import annotations
 
 import math
+import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -264,14 +265,33 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: object = None) -> Tensor
     return composite("View", lambda x, y: dot_primitives.tensordot(x, y, dims), a, b)
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products in the notation of Einstein.
+
+    Instead of an equation each operand may be followed by a list of numbers of its axes, and all by
+    one for the result: ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
 
     Raises:
       RuntimeError: the equation does not fit.
+      ValueError: there is no operand, or a number in a list is not one of 0 to 51.
     """
-    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+    if isinstance(equation, Tensor) and operands:
+        equation, operands = _lettered((equation, *operands))
+    elif len(operands) == 1 and isinstance(operands[0], (tuple, list)):
         operands = tuple(operands[0])
+    if not operands:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one "
+            "operand and its subscripts list"
+        )
+    if not isinstance(equation, str):
+        raise TypeError(
+            "einsum(): argument 'equation' (position 1) must be str, not "
+            f"{type(equation).__name__}"
+        )
     try:
         made = composite("View", lambda *xs: fnp.einsum(equation, *xs), *operands)
     except ValueError as error:
@@ -279,12 +299,40 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return made
 
 
+def _lettered(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation and the operands of ``einsum`` where lists of numbers stand for letters."""
+    *pairs, result = given if len(given) % 2 else (*given, None)
+    equation = ",".join(map(_letters, pairs[1::2]))
+    if result is not None:
+        equation += "->" + _letters(result)
+    return equation, tuple(pairs[::2])
+
+
+def _letters(axes: Any) -> str:
+    """The part of an equation that a list of numbers, or of ``...``, stands for."""
+    if not isinstance(axes, (tuple, list)):
+        raise TypeError(f"einsum(): expected a list of subscripts, but got {type(axes).__name__}")
+    letters = []
+    for axis in axes:
+        if axis is not ... and not 0 <= axis < len(_LETTERS):
+            raise ValueError(
+                "einsum(): subscript in subscript list is not within the valid range [0, 52)"
+            )
+        letters.append("..." if axis is ... else _LETTERS[axis])
+    return "".join(letters)
+
+
 def _unequal(equation: str, operands: tuple[Any, ...]) -> str:
-    """Which subscript has two sizes, in PyTorch's words; nothing if none has."""
+    """Which subscripts do not fit, in PyTorch's words; nothing if all do."""
     seen: dict[str, int] = {}
     parts = equation.partition("->")[0].split(",")
     for k, (part, x) in enumerate(zip(parts, operands, strict=False)):
         first, dots, last = part.replace(" ", "").partition("...")
+        if not dots and len(first) != len(x.shape):
+            return (
+                f"the number of subscripts in the equation ({len(first)}) does not match the "
+                f"number of dimensions ({len(x.shape)}) for operand {k} and no ellipsis was given"
+            )
         sizes = (*x.shape[: len(first)], *x.shape[len(x.shape) - len(last) :])
         own: dict[str, int] = {}
         for label, n in zip(first + last, sizes if dots else x.shape, strict=False):

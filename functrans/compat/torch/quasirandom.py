@@ -1,4 +1,4 @@
-"""``torch.quasirandom``: points of Sobol sequences, those of ``scipy.stats.qmc``.
+"""``torch.quasirandom``: points of Sobol sequences.
 
 Layer: ``compat``.
 """
@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from functrans.autograd.methods.rows import into
 from functrans.autograd.promotion import torch_defaults
-from functrans.autograd.random import stream
+from functrans.autograd.random import stream, words_of_seed
 from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.functional_names import TORCH
 
@@ -23,15 +23,23 @@ __all__ = ["SobolEngine"]
 class SobolEngine:
     """A Sobol sequence, whose points fill the unit cube evenly.
 
-    Points that are not scrambled are torch's; scrambled ones are SciPy's for the seed.
+    The points are torch's, scrambled ones too: the directions of each coordinate are multiplied by
+    a random triangular matrix of bits and the points are shifted (J. Matoušek, On the
+    L2-discrepancy for anchored boxes, Journal of Complexity 14, 1998). Directions are those of
+    ``scipy.stats.qmc``, by S. Joe and F. Y. Kuo.
 
     Args:
       dimension: of the points.
-      scramble: whether they are scrambled (a random linear matrix and a random shift).
-      seed: of that; by default it is drawn from torch's generator.
+      scramble: whether they are scrambled.
+      seed: of that; by default it is torch's generator that draws.
+
+    Attributes:
+      shift, quasi: ``int64[dimension]``, the shift and the state, in units of ``2**-30``.
+      sobolstate: ``int64[dimension, 30]``, the directions.
+      num_generated: points that were drawn or left out.
 
     Raises:
-      ValueError: SciPy knows no sequence of this dimension.
+      ValueError: there is no sequence of this dimension, or the seed has more than 64 bits.
 
     Example:
       >>> SobolEngine(2).draw(3)
@@ -44,38 +52,84 @@ class SobolEngine:
     MAXDIM = 21201
 
     def __init__(self, dimension: int, scramble: bool = False, seed: int | None = None) -> None:
+        from scipy.stats import qmc  # 0.3 s
+
+        dimension = int(operator.index(dimension))
         if not 1 <= dimension <= self.MAXDIM:
             raise ValueError(
                 f"Supported range of dimensionality for SobolEngine is [1, {self.MAXDIM}]"
             )
         self.dimension, self.scramble, self.seed = dimension, scramble, seed
-        self.num_generated = 0
-        words = stream(None).integers(1, 0, 2**32)[0] if scramble and seed is None else seed
-        self._words = None if words is None else int(words) % 2**64
+        directions = qmc.Sobol(dimension, scramble=False, bits=self.MAXBIT)._sv.astype(np.int64)
+        shift = np.zeros(dimension, np.int64)
+        if scramble:
+            shift, matrices = self._drawn()
+            directions = _scrambled(directions, matrices)
+        self._shift, self._directions = shift, directions
         self.reset()
+
+    def _drawn(self) -> tuple[np.ndarray, np.ndarray]:
+        """The shift, and a triangular matrix of bits for each coordinate."""
+        d, bits = self.dimension, self.MAXBIT
+        count = d * bits * (1 + bits)
+        if self.seed is None:
+            words = stream(None).words(count)
+        else:
+            seed = int(operator.index(self.seed))
+            if not -(1 << 63) <= seed < 1 << 64:
+                raise ValueError(f"Overflow when unpacking long long: {seed} has more than 64 bits")
+            words = words_of_seed(seed, count)
+        drawn = (words & np.uint64(1)).astype(np.int64)
+        shift = drawn[: d * bits].reshape(d, bits) @ (1 << np.arange(bits))
+        matrices = np.tril(drawn[d * bits :].reshape(d, bits, bits), -1)
+        return shift, matrices | np.eye(bits, dtype=np.int64)
+
+    shift = property(lambda self: TORCH.tensor(self._shift), doc="The shift, in units of 2**-30.")
+    sobolstate = property(lambda self: TORCH.tensor(self._directions), doc="The directions.")
+    quasi = property(lambda self: TORCH.tensor(self._state(-1)[0]), doc="The point before the next.")
+
+    def _state(self, first: int, count: int = 1) -> np.ndarray:
+        """Points from one, counted from the next, in units of ``2**-30``: by Gray codes."""
+        numbers = np.maximum(self.num_generated + first + np.arange(count), 0)
+        codes = numbers ^ numbers >> 1
+        points = np.repeat(self._shift[None], count, 0)
+        for bit in range(int(codes.max(initial=0)).bit_length()):
+            points ^= np.where((codes >> bit & 1)[:, None], self._directions[:, bit], 0)
+        return points
 
     def reset(self) -> SobolEngine:
         """Begin again."""
-        from scipy.stats import qmc  # 0.3 s
-
-        self._points: Any = qmc.Sobol(
-            self.dimension, scramble=self.scramble, bits=self.MAXBIT, rng=self._words
-        )
         self.num_generated = 0
         return self
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: DTypeLike | None = None) -> Tensor:
-        """The next points, ``[n, dimension]``."""
-        n = int(operator.index(n))  # of a truth value, too, as in torch
+        """The next points, ``[n, dimension]``.
+
+        Raises:
+          RuntimeError: ``n`` is negative, or the sequence of ``2**30`` points ends.
+        """
+        n = self._count(n)
         kind = torch_defaults.dtype if dtype is None else dtype
 
         def drawn() -> Tensor:
-            first = min(n, 0 if self.num_generated else 1)  # or SciPy warns of uneven numbers
-            points = [self._points.random(first), self._points.random(n - first)]
+            points = self._state(0, n) * 2.0**-self.MAXBIT
+            if self.num_generated == 0:  # as in torch, which rounds this one
+                points[:1] = points[:1].astype(torch_defaults.dtype)
             self.num_generated += n
-            return TORCH.tensor(np.concatenate(points), dtype=kind)
+            return TORCH.tensor(points, dtype=kind)
 
         return drawn() if out is None else into(out, "draw", drawn)
+
+    def _count(self, n: object) -> int:
+        """A number of points that there are."""
+        count = int(operator.index(n))  # type: ignore[call-overload]  # of a truth value, too
+        left = (1 << self.MAXBIT) - self.num_generated
+        if not 0 <= count <= left:
+            raise RuntimeError(
+                f"SobolEngine: cannot give {count} points; expected 0 to {left}, what is left of "
+                f"the sequence of 2**{self.MAXBIT}"
+            )
+        return count
 
     def draw_base2(
         self, m: int, out: Tensor | None = None, dtype: DTypeLike | None = None
@@ -98,8 +152,7 @@ class SobolEngine:
 
     def fast_forward(self, n: int) -> SobolEngine:
         """Leave out points."""
-        self._points.fast_forward(n)
-        self.num_generated += n
+        self.num_generated += self._count(n)
         return self
 
     def __repr__(self) -> str:
@@ -110,3 +163,11 @@ class SobolEngine:
         if self.seed is not None:
             words.append(f"seed={self.seed}")
         return f"SobolEngine({', '.join(words)})"
+
+
+def _scrambled(directions: np.ndarray, matrices: np.ndarray) -> np.ndarray:
+    """Directions ``i64[d, bits]`` times ``matrices`` of bits, whose first row gives the highest."""
+    places = np.arange(directions.shape[1])[::-1]
+    bits = directions[:, :, None] >> places & 1
+    product: np.ndarray = (bits @ matrices.swapaxes(1, 2) & 1) @ (1 << places)
+    return product
