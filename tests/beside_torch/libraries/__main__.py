@@ -54,6 +54,7 @@ SUITES = {
     "torchsde": Suite("tests", scenarios="torchsde_problems.py"),
     "torchquad": Suite("tests"),
     "torchdiffeq": Suite(scenarios="torchdiffeq_scenarios.py"),
+    "samplers": Suite(scenarios="samplers_scenarios.py"),
 }
 
 
@@ -130,7 +131,8 @@ def compared(name: str, place: Path, arguments: list[str]) -> None:
             print(f"  {key}: {outcome}, {told}")
     there, here = (sum(side[key][1] for key in both) for side in (theirs, ours))
     ratio = f"{here / there:.1f}" if there > 1 else ""
-    print(f'["{name}", "{version(name)}", {len(passed)}, {len(both)}, "{ratio}", ""]', flush=True)
+    own = "" if name == "samplers" else version(name)
+    print(f'["{name}", "{own}", {len(passed)}, {len(both)}, "{ratio}", ""]', flush=True)
 
 
 def main() -> None:
