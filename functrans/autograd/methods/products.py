@@ -289,8 +289,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         )
     if not isinstance(equation, str):
         raise TypeError(
-            "einsum(): argument 'equation' (position 1) must be str, not "
-            f"{type(equation).__name__}"
+            f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}"
         )
     try:
         made = composite("View", lambda *xs: fnp.einsum(equation, *xs), *operands)

@@ -6,7 +6,7 @@ Layer: ``compat``.
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -86,7 +86,9 @@ class SobolEngine:
 
     shift = property(lambda self: TORCH.tensor(self._shift), doc="The shift, in units of 2**-30.")
     sobolstate = property(lambda self: TORCH.tensor(self._directions), doc="The directions.")
-    quasi = property(lambda self: TORCH.tensor(self._state(-1)[0]), doc="The point before the next.")
+    quasi = property(
+        lambda self: TORCH.tensor(self._state(-1)[0]), doc="The point before the next."
+    )
 
     def _state(self, first: int, count: int = 1) -> np.ndarray:
         """Points from one, counted from the next, in units of ``2**-30``: by Gray codes."""
@@ -120,9 +122,9 @@ class SobolEngine:
 
         return drawn() if out is None else into(out, "draw", drawn)
 
-    def _count(self, n: object) -> int:
+    def _count(self, n: SupportsIndex) -> int:
         """A number of points that there are."""
-        count = int(operator.index(n))  # type: ignore[call-overload]  # of a truth value, too
+        count = int(operator.index(n))  # of a truth value, too, as in torch
         left = (1 << self.MAXBIT) - self.num_generated
         if not 0 <= count <= left:
             raise RuntimeError(
