@@ -713,8 +713,9 @@ OPTIMISED = {
         "q": 1,
         "inequality_constraints": [(torch.tensor([0, 1]), tensor([-1.0, -1.0]), -0.8)],
     },
+    # One candidate: of two, PyTorch's own place moves by 0.02 when a gradient changes by 1e-12.
     "equality": {
-        "q": 2,
+        "q": 1,
         "equality_constraints": [(torch.tensor([0, 1]), tensor([1.0, 1.0]), 1.0)],
     },
 }
