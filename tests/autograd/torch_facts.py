@@ -228,6 +228,7 @@ y = T.zeros(2); y.resize_(3).shape
 y = T.arange(6.0); y.resize_(2, 2)
 y = T.arange(4.0); y.resize_(2).resize_(4)
 y = T.arange(4.0); y.resize_as_(x).shape
+T.empty(0).resize_as_(T.tensor(3.0)).shape, x.new().resize_as_(T.tensor(3.0)).fill_(2)
 w.resize_(3)
 T.unsafe_chunk(x, 2, 1), T.unsafe_split(x, 1)
 x.unsafe_split(1, 0), x.unsafe_chunk(2)

@@ -219,7 +219,7 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: object =
 
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: object = None) -> Tensor:
     """The extents of another tensor; see ``resize_``."""
-    return resize_(self, *the_template.shape)
+    return resize_(self, the_template.shape)
 
 
 METHODS: dict[str, Any] = {

@@ -29,7 +29,8 @@ class Suite:
     Attributes:
       tests: below the source distribution; below the installed package where ``installed``.
       installed: the tests come with the package.
-      scenarios: ours, for packages that ship none, or parts that theirs lack.
+      scenarios: ours, for packages that ship none.
+      missing: modules that the published tests import and that are not published, by name: ours.
       deselected: what is not counted, as arguments of pytest (CUDA, TorchScript, ``torch.compile``,
         sparse tensors).
       environment: variables that the tests want.
@@ -38,9 +39,27 @@ class Suite:
     tests: str = ""
     installed: bool = False
     scenarios: str = ""
+    missing: tuple[tuple[str, str], ...] = ()
     deselected: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
 
+
+PARTS = (
+    *("device1", "True-none", "True-space-time", "True-davie", "None-0.001", "determinism_large"),
+    *("entropy_determinism", "normality_conditional", "test_consistency"),
+)
+METHODS = ("ito-milstein", "ito-srk", "stratonovich-midpoint", "stratonovich-reversible_heun")
+TORCHSDE = (
+    "-k",
+    " and ".join(f"not {part}" for part in PARTS),
+    "--deselect=tests/test_adjoint.py::test_basic[False",
+    *(
+        f"--deselect=tests/test_adjoint.py::test_against_numerical[False-{method}-None-{problem}]"
+        for method in METHODS
+        for problem in ("ExDiagonal", "ExScalar", "NeuralGeneral")
+    ),
+)
+"""A sample: the whole takes minutes on either side."""
 
 SUITES = {
     "opt_einsum": Suite("opt_einsum/tests"),
@@ -51,7 +70,11 @@ SUITES = {
     "gpytorch": Suite("test"),
     "botorch": Suite(scenarios="botorch_scenarios.py"),
     "torch-optimizer": Suite("tests"),
-    "torchsde": Suite("tests", scenarios="torchsde_problems.py"),
+    "torchsde": Suite(
+        "tests",
+        missing=(("problems.py", "torchsde_problems.py"), ("utils.py", "torchsde_utils.py")),
+        deselected=TORCHSDE,
+    ),
     "torchquad": Suite("tests"),
     "torchdiffeq": Suite(scenarios="torchdiffeq_scenarios.py"),
     "samplers": Suite(scenarios="samplers_scenarios.py"),
@@ -75,9 +98,8 @@ def tests_of(name: str, place: Path) -> tuple[Path, Path]:
     if not suite.tests:
         return SCENARIOS, SCENARIOS / suite.scenarios
     folder = unpacked(place, name)
-    if suite.scenarios:  # the module that the published tests import
-        text = (SCENARIOS / suite.scenarios).read_text()
-        (folder / suite.tests / "problems.py").write_text(text)
+    for missing, own in suite.missing:
+        (folder / suite.tests / missing).write_text((SCENARIOS / own).read_text())
         (folder / suite.tests / "__init__.py").touch()
     return folder, folder / suite.tests
 
