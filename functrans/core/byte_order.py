@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 
 
+_ndarray = np.ndarray  # found faster: each evaluation of an operation asks
+
+
 def native_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in the byte order of this machine."""
     return dtype if dtype.isnative else dtype.newbyteorder("=")
@@ -30,6 +33,6 @@ def native_array(value: Any) -> Any:
 def in_native_order(values: Sequence[Any]) -> Sequence[Any]:
     """Operands of an evaluation: the same sequence, unless an array has the other byte order."""
     for value in values:
-        if isinstance(value, np.ndarray) and not value.dtype.isnative:
+        if isinstance(value, _ndarray) and not value.dtype.isnative:
             return [native_array(value) for value in values]
     return values
