@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from functrans import autograd as autograd
     from functrans import compat as compat
     from functrans import conventions as conventions
+    from functrans import dask as dask
     from functrans import debug as debug
     from functrans import errors as errors
     from functrans import extend as extend

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 TESTS = (
-    "tests/compiler", "tests/emitter", "tests/kernels", "tests/sparse", "tests/test_jit.py",
+    "tests/compiler", "tests/emitter", "tests/kernels", "tests/sparsity", "tests/test_jit.py",
     "tests/test_jit_anew.py", "tests/test_jit_native.py", "tests/test_jit_of_grad.py",
     "tests/test_reroll.py", "tests/test_staged.py",
 )  # fmt: skip

@@ -156,6 +156,12 @@ implicit kernels
 curvature operators series towers
 gauss_newton jet laplacian
 """,
+    "dask": """
+scheduling
+chunks
+running staged
+rows sums
+""",
     "sparse": """
 coloring dependence separate
 picture values

@@ -12,7 +12,7 @@ import pytest
 import functrans
 
 NAMESPACES = (
-    "functrans", "functrans.conventions", "functrans.debug", "functrans.errors",
+    "functrans", "functrans.conventions", "functrans.dask", "functrans.debug", "functrans.errors",
     "functrans.extend", "functrans.flatten_util", "functrans.functional", "functrans.lax",
     "functrans.lax.linalg", "functrans.nn", "functrans.nn.initializers",
     "functrans.numpy", "functrans.numpy.fft",

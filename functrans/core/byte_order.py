@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-
 _ndarray = np.ndarray  # found faster: each evaluation of an operation asks
 
 

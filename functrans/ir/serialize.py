@@ -170,12 +170,15 @@ def save(jaxpr: Jaxpr, path: Any) -> None:
 
     Args:
       jaxpr: the program.
-      path: file name.
+      path: file name, or a file that is open for writing bytes.
     Raises:
       UnsupportedOperationError: a parameter is a Python function, a constant is a traced value, or
         a primitive is not functrans' own; the file is then not touched.
     """
     document, arrays = _document(jaxpr, "save", None)
+    if hasattr(path, "write"):
+        _write(path, document, arrays)
+        return
     with Path(path).open("wb") as stream:
         _write(stream, document, arrays)
 
@@ -184,11 +187,13 @@ def load(path: Any) -> Jaxpr:
     """Read a program from a file, and check it.
 
     Args:
-      path: file name.
+      path: file name, or a file that is open for reading bytes.
     Raises:
       CacheFormatError: the file is damaged, of another kind or of a newer version.
     """
     # Read whole: a damaged offset would make the file system, not the format, report the error.
+    if hasattr(path, "read"):
+        return _unzip(path.read(), "load: the file", ())
     return _unzip(Path(path).read_bytes(), f"load: {path}", ())
 
 

@@ -1,0 +1,48 @@
+"""Dask's schedulers, and what they are asked about data.
+
+Layer: ``dask``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans import pytrees as tree
+from functrans.core.avals import ShapedArray
+from functrans.errors import ShapeError
+
+
+def schedule(graph: Mapping[Hashable, Any], keys: Any) -> Any:
+    """Values of keys of a graph, by the scheduler that Dask would use: a client's or threads."""
+    from dask.base import get_scheduler
+    from dask.threaded import get
+
+    return (get_scheduler() or get)(graph, keys)
+
+
+def client() -> Any:
+    """The client of ``distributed`` that Dask would use; ``None`` if there is none."""
+    from dask.base import get_scheduler
+
+    found: Any = getattr(get_scheduler(), "__self__", None)
+    return found
+
+
+def stack_items(partition: Any) -> Any:
+    """The items of a partition of a bag, pytrees of one structure, stacked leaf by leaf."""
+    items = list(partition)
+    if not items:
+        raise ShapeError("a partition of a bag is empty: its items have no shape; repartition it")
+    return tree.map(lambda *leaves: np.stack(leaves), *items)
+
+
+def described(part: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], tuple[Any, ...]]:
+    """Avals and structures of the arguments of one part."""
+    flat = [tree.flatten(value) for value in part]
+    avals = [
+        ShapedArray(np.shape(leaf), np.asarray(leaf).dtype) for leaves, _ in flat for leaf in leaves
+    ]
+    return tuple(avals), tuple(treedef for _, treedef in flat)

@@ -1,0 +1,165 @@
+"""Users' functions of data in parts as programs, one for each kind of part.
+
+Layer: ``dask``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from functrans import pytrees as tree
+from functrans.control.bodies import Body, stage_body
+from functrans.core.arguments import canonical, name_of
+from functrans.core.dispatch import aval_of
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.source import here
+from functrans.dask.chunks import Chunks, chunks_of, is_data, token
+from functrans.passes.evaluate import evaluate
+from functrans.passes.simplify import simplify
+from functrans.passes.staging import stage
+from functrans.records import dataclass
+
+Programs = tuple[Jaxpr, ...]
+"""``(*part, *operands) -> results``, one for each kind of part."""
+
+
+class Kept:
+    """The parts of the last call of a function, which most often has the same data again."""
+
+    __slots__ = ("last",)
+
+    def __init__(self) -> None:
+        self.last: tuple[Any, Chunks] | None = None
+
+    def chunks(self, who: str, data: Sequence[Any], paths: Sequence[str]) -> Chunks:
+        """The parts of data; see ``chunks_of``."""
+        key = tuple(map(token, data))
+        last = self.last
+        if last is None or last[0] != key:
+            self.last = last = (key, chunks_of(who, data, paths))
+        return last[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """A call on data in parts.
+
+    Attributes:
+      programs: one for each kind of part.
+      chunks: the parts.
+      operands: what is the same for all parts: captured values and arguments.
+      treedefs: structure of the result, for each kind of part; all are the same.
+    """
+
+    programs: Programs
+    chunks: Chunks
+    operands: list[Any]
+    treedefs: tuple[Any, ...]
+
+
+def stage_parts(
+    label: str,
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    keep: Kept,
+    finish: Callable[[Any], Any] | None = None,
+) -> Parts:
+    """Stage a function for each kind of part of its arguments.
+
+    Args:
+      label: what it is, for messages.
+      fun: the user's function.
+      args: its arguments, some of which are data.
+      kwargs: those by name.
+      keep: the parts of the last call.
+      finish: what to make of the result.
+
+    Raises:
+      TypeError: no argument is data, or results of parts have different structures.
+    """
+    leaves, treedef, paths = _flat((args, kwargs))
+    places = [i for i, leaf in enumerate(leaves) if is_data(leaf)]
+    if not places:
+        raise TypeError(
+            f"{label}: no argument is data in parts{here()}; expected a dask.array.Array, a Bag, "
+            "or a list of delayed values"
+        )
+    chunks = keep.chunks(label, [leaves[i] for i in places], [paths[i] for i in places])
+    others = [i for i in range(len(leaves)) if i not in places]
+    operands = [canonical(leaves[i], f"{label}: {paths[i]}".format) for i in others]
+
+    def flat(*given: Any) -> Any:
+        own = iter(given)
+        full: list[Any] = [None] * len(leaves)
+        for i, data in zip(places, chunks.treedefs, strict=True):
+            full[i] = tree.unflatten(data, [next(own) for _ in range(data.num_leaves)])
+        for i in others:
+            full[i] = next(own)
+        positional, keywords = tree.unflatten(treedef, full)
+        return fun(*positional, **keywords)
+
+    flat.__name__ = name_of(fun)
+    bodies = []
+    for avals in chunks.avals:
+        known = [*avals, *map(aval_of, operands)]
+        structure = tree.structure((0,) * len(known))
+        bodies.append(stage_body(label, flat, structure, known, finish=finish))
+    for body in bodies:
+        if body.treedef != bodies[0].treedef:
+            raise TypeError(
+                f"{label}: results of parts have different structures, "
+                f"{tree.in_words(bodies[0].treedef)} and {tree.in_words(body.treedef)}"
+            )
+    programs, captured = _joined(bodies, len(chunks.avals[0]))
+    return Parts(programs, chunks, [*captured, *operands], tuple(body.treedef for body in bodies))
+
+
+def _flat(args: Any) -> tuple[list[Any], Any, list[str]]:
+    """Leaves, structure and key paths, where data is a leaf."""
+    held: list[Any] = []
+
+    def hidden(value: Any) -> Any:
+        if is_data(value):
+            held.append(value)
+            return _Held(len(held) - 1)
+        if isinstance(value, dict):
+            return {key: hidden(item) for key, item in value.items()}
+        if type(value) in (tuple, list):
+            return type(value)(map(hidden, value))
+        return value
+
+    positional, named = hidden(args)
+    leaves, treedef = tree.flatten((positional, named))
+    paths = tree.key_paths(positional, "args") + tree.key_paths(named, "kwargs")
+    return [held[v.number] if type(v) is _Held else v for v in leaves], treedef, paths
+
+
+class _Held:
+    """Stands for data in a structure."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+def _joined(bodies: Sequence[Body], n: int) -> tuple[Programs, list[Any]]:
+    """Programs ``(*part, *captured, *operands)`` that take what any of them captures."""
+    captured: list[Any] = []
+    for body in bodies:
+        captured += [value for value in body.captured if not any(value is c for c in captured)]
+    if not captured:
+        return tuple(body.jaxpr for body in bodies), []
+    programs = []
+    for body in bodies:
+        own = [next(i for i, c in enumerate(captured) if c is value) for value in body.captured]
+        avals = body.jaxpr.in_avals[len(own) :]
+        given = [*avals[:n], *(aval_of(value).strong() for value in captured), *avals[n:]]
+
+        def run(*args: Any, body: Body = body, own: Sequence[int] = tuple(own)) -> list[Any]:
+            part, rest = args[:n], args[n:]
+            consts = [rest[i] for i in own]
+            return evaluate(body.jaxpr, [*consts, *part, *rest[len(captured) :]])
+
+        programs.append(simplify(stage(run, given, body.label, name=body.jaxpr.name)))
+    return tuple(programs), captured

@@ -1,0 +1,148 @@
+"""Sums on the workers of a cluster: bits, faults, what travels."""
+
+import os
+import random
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+from dask.distributed import Client, LocalCluster
+
+import functrans as ft
+import functrans.numpy as fnp
+from functrans.dask import running
+
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(300, 4)) * 10.0 ** RNG.integers(-6, 6, (300, 1))
+W = RNG.normal(size=4)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # of the cluster, when it ends
+    pytest.mark.xdist_group("cluster"),
+]
+
+
+@contextmanager
+def cluster():
+    """A client of two processes."""
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as started,
+        Client(started) as connected,
+    ):
+        yield connected
+
+
+@pytest.fixture(scope="module")
+def client():
+    with cluster() as connected:
+        yield connected
+
+
+def loss(w, x):
+    return fnp.sum(fnp.tanh(x @ w) * x[:, 0])
+
+
+def slow_loss(w, x):
+    """A part takes a while."""
+    return loss(ft.lax.fori_loop(0, 200_000, lambda i, v: fnp.cos(v) * 1.0, w), x)
+
+
+def data(rows=10):
+    return da.from_array(X, chunks=(rows, 4))
+
+
+def test_bits_are_those_of_threads_with_any_number_of_workers(client):
+    summed = ft.dask.sum_over(loss)
+    found = [ft.grad(summed)(W, data()).tobytes() for _ in range(3)]
+    with dask.config.set(scheduler="synchronous"):
+        found.append(ft.grad(summed)(W, data()).tobytes())
+    workers = list(client.scheduler_info()["workers"])
+    kept = client.persist(data(), workers=workers[:1])
+    found.append(ft.grad(summed)(W, kept).tobytes())
+    assert len(set(found)) == 1
+    np.testing.assert_allclose(ft.grad(summed)(W, data()), ft.grad(loss)(W, X), 1e-9)
+
+
+def test_a_program_travels_once_and_progress_shows_its_name(client):
+    def named_loss(w, x):
+        return loss(w, x)
+
+    summed = ft.dask.sum_over(named_loss)
+    gradient = ft.jit(ft.grad(lambda w: summed(w, data())))
+    for scale in (1.0, 2.0, 3.0):
+        gradient(scale * W)
+
+    def programs():
+        from functrans.dask.running import _programs
+
+        return [program.name for program in _programs.values()]
+
+    for names in client.run(programs).values():
+        assert names.count("grad[named_loss]") == 1
+    prefixes = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
+    assert "grad[named_loss]" in prefixes
+
+
+def test_large_operands_go_to_workers_directly(client, monkeypatch):
+    monkeypatch.setattr(running, "LARGE_BYTES", 8)
+    summed = ft.dask.sum_over(loss)
+    np.testing.assert_allclose(ft.grad(summed)(W, data()), ft.grad(loss)(W, X), 1e-9)
+
+
+def test_exceptions_of_workers_come_back(client):
+    def fails(block, block_info=None):
+        if block_info[0]["chunk-location"][0] == 7:
+            raise OSError("no such disk")
+        return block
+
+    broken = data().map_blocks(fails, dtype=float, meta=X[:0])
+    with pytest.raises(OSError, match="no such disk"):
+        ft.dask.sum_over(loss)(W, broken)
+
+    @ft.jit
+    def checked(w, x):
+        return fnp.sum(fnp.linalg.cholesky(fnp.diag(x[:2, 0])) * w[0])
+
+    with pytest.raises(np.linalg.LinAlgError) as caught:
+        ft.dask.sum_over(checked)(W, data())
+    assert any("in chunk" in note for note in caught.value.__notes__)
+
+
+def test_workers_of_another_version_are_refused(client, monkeypatch):
+    monkeypatch.setattr(running, "_version", lambda: "0.0.7")
+    with pytest.raises(ft.errors.FunctransError, match=r"the program comes from 0\.0\.7; install"):
+        ft.dask.sum_over(lambda w, x: fnp.sum(x @ (w * 3.5)))(W, data())
+
+
+def test_an_interrupt_cancels_what_runs(client):
+    summed = ft.dask.sum_over(slow_loss)
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ft.grad(summed)(W, da.concatenate([data()] * 50))
+    limit = time.monotonic() + 20
+    while any(client.processing().values()) and time.monotonic() < limit:
+        time.sleep(0.1)
+    assert not any(client.processing().values())
+    assert np.isfinite(ft.dask.sum_over(loss)(W, data()))
+
+
+def test_a_worker_that_is_killed_costs_time_only():
+    """``FUNCTRANS_KILLS=50`` runs as many, each on a cluster of its own."""
+    summed, x = ft.dask.sum_over(slow_loss), data()
+    with dask.config.set(scheduler="synchronous"):
+        expected = ft.grad(summed)(W, x)
+    for seed in range(int(os.environ.get("FUNCTRANS_KILLS", "2"))):
+        draw = random.Random(seed)
+        with cluster() as client:
+            pid = draw.choice(sorted(client.run(os.getpid).values()))
+            timer = threading.Timer(draw.uniform(0.0, 0.6), os.kill, (pid, signal.SIGKILL))
+            timer.start()
+            found = ft.grad(summed)(W, x)
+            timer.join()
+        assert found.tobytes() == expected.tobytes()
