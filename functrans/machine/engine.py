@@ -50,7 +50,7 @@ from functrans.core.boundary import warn
 from functrans.emitter.types import Machine
 from functrans.errors import CompilationError
 from functrans.machine.system import function_address, system, unsupported_platform
-from functrans.records import dataclass
+from functrans.records import dataclass, replace
 
 _lock = threading.RLock()
 """Held around every use of LLVM: its objects are not safe to share."""
@@ -314,24 +314,81 @@ _ADDITION = "define double @f(double %x) { %y = fadd double %x, %x ret double %y
 
 
 def _check_processor(triple: str, cpu: str) -> None:
-    """Refuse a name that LLVM does not know.
-
-    On x86-64 it ends the process over one; on others it makes code for a processor without
-    floating-point registers, whose functions are called in another way: results would be wrong.
-    """
-    architecture = triple.split("-")[0]
-    if architecture == "x86_64":
-        is_known = _PROCESSORS.fullmatch(cpu) is not None
-        names = "x86-64, x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, znver4"
-    else:
-        code = compile_object(_ADDITION, 0, Target(triple, cpu, "", ""))
-        is_known = not object_symbols(code)[1]  # the addition is a call otherwise
-        names = "generic, cortex-a72, neoverse-n1, neoverse-v2, apple-m1"
-    if not is_known:
+    """Refuse a name that LLVM does not know."""
+    if not _is_processor(triple, cpu):
         raise ValueError(
-            f"FUNCTRANS_TARGET_CPU is {cpu!r}, which is no processor of {architecture}; "
-            f"names are LLVM's: {names} and so on"
+            f"FUNCTRANS_TARGET_CPU is {cpu!r}, which is no processor of {_architecture(triple)}; "
+            f"names are LLVM's: {_names(triple)} and so on"
         )
+
+
+def _is_processor(triple: str, cpu: str) -> bool:
+    """Whether LLVM knows a name.
+
+    On x86-64 it ends the process over one that it does not; on others it makes code for a processor
+    without floating-point registers, whose functions are called in another way: results would be
+    wrong.
+    """
+    if _architecture(triple) == "x86_64":
+        return _PROCESSORS.fullmatch(cpu) is not None
+    code = compile_object(_ADDITION, 0, Target(triple, cpu, "", ""))
+    return not object_symbols(code)[1]  # the addition is a call otherwise
+
+
+def _architecture(triple: str) -> str:
+    return triple.split("-")[0]
+
+
+def _names(triple: str) -> str:
+    """Some names of processors."""
+    if _architecture(triple) == "x86_64":
+        return "x86-64, x86-64-v2, x86-64-v3, x86-64-v4, haswell, skylake-avx512, znver4"
+    return "generic, cortex-a72, neoverse-n1, neoverse-v2, apple-m1"
+
+
+_BASELINES = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
+"""Architectures that code can be made for, each with the processor whose code all others run."""
+
+
+@_uninterrupted
+def foreign_target(name: str | None = None) -> Target:
+    """A target of code that leaves this process, in the object format of its system.
+
+    Args:
+      name: a processor of this architecture in LLVM's terms (``"x86-64-v3"``), or a triple
+        (``"aarch64-linux-gnu"``), which stands for all its processors; this machine's processor if
+        not given.
+
+    Raises:
+      CompilationError: llvmlite cannot be imported.
+      ValueError: it is neither; the message says what there is.
+    """
+    own = target()
+    with _exclusive() as llvm:
+        triple: str = llvm.get_process_triple()
+        if name is None:
+            return replace(own, triple=triple)
+        baseline = _BASELINES.get(_architecture(name))
+        if baseline is None and _is_processor(own.triple, name):
+            return replace(own, triple=triple, cpu=name, features="")
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        there = [known for known in _BASELINES if _has_target(llvm, f"{known}-linux-gnu")]
+        if baseline is None or _architecture(name) not in there or not _has_target(llvm, name):
+            raise ValueError(
+                f"target {name!r} is neither a processor of {_architecture(triple)} "
+                f"({_names(triple)} and so on) nor a triple of an architecture that there is: "
+                f"{', '.join(there)}, as in 'aarch64-linux-gnu'"
+            )
+        return replace(own, triple=name, cpu=baseline, features="")
+
+
+def _has_target(llvm: Any, triple: str) -> bool:
+    try:
+        llvm.Target.from_triple(triple)
+    except RuntimeError:
+        return False
+    return True
 
 
 _WIDE = re.compile(
