@@ -104,10 +104,10 @@ parallel
 bodies rounds
 blocks
 programs
-cost donation
-compiled
+cost donation standalone
+compiled header
 inspect reference
-interop
+export interop
 """,
     "control": """
 binomial calls closures inline lanes

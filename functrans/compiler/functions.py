@@ -62,12 +62,11 @@ class ProgramFunction:
         n_inputs: int,
         n_outputs: int,
         blocks: Mapping[str, Callable[[Any, Equation], None]] = EMPTY,
+        name: str = "program",
     ) -> None:
         self.module = module
         self._blocks = blocks
-        self.b = Builder(
-            module, "program", [POINTER] * (n_inputs + n_outputs + 1), I32, "", "nounwind"
-        )
+        self.b = Builder(module, name, [POINTER] * (n_inputs + n_outputs + 1), I32, "", "nounwind")
         self.b.parameters = self.b.arguments[-1]
         self.frame = Frame(self.b)
         self.routines = Routines(self.b, self.frame.scratch, self.fail_when, self.symbol)

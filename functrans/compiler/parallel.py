@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from functrans.compiler.functions import ChunkFunction, Passed, RoundsFunction
+from functrans.compiler.functions import ChunkFunction, Passed
 from functrans.compiler.nests import NestWriter
 from functrans.compiler.places import Body
 from functrans.compiler.reductions import LANES
@@ -36,7 +36,9 @@ LARGEST_FRAME_BYTES = 1 << 20
 def is_parallel(w: Body, writer: NestWriter) -> bool:
     """Whether a nest is large enough, and its outermost loop free of sums and errors."""
     nest = writer.nest
-    if not nest.extents or isinstance(w.program, ChunkFunction | RoundsFunction):
+    if not nest.extents or isinstance(w.program, ChunkFunction):
+        return False
+    if not w.program.routines.on_threads:
         return False
     if writer.cost * math.prod(nest.extents) < WORTH_CHUNKS or nest.extents[0] < 2:
         return False

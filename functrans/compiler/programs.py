@@ -15,7 +15,6 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 
 from functrans.compiler.blocks import (
     write_cond,
@@ -34,7 +33,7 @@ from functrans.emitter.types import Value
 from functrans.machine import engine
 from functrans.records import dataclass
 
-_BLOCKS = {
+BLOCKS = {
     "entries": write_entries,
     "scan": write_scan,
     "while": write_while,
@@ -81,26 +80,34 @@ def _bits(parameter: str) -> int:
 def write_program(jaxpr: Jaxpr) -> ProgramText:
     """LLVM's text of a prepared program."""
     inputs = (*jaxpr.constvars, *jaxpr.invars)
-    function = ProgramFunction(Module(engine.machine()), len(inputs), len(jaxpr.outvars), _BLOCKS)
+    function = ProgramFunction(Module(engine.machine()), len(inputs), len(jaxpr.outvars), BLOCKS)
     try:
-        return _write(function, jaxpr, inputs)
+        env: dict[Var, Stored] = {}
+        for var, pointer in zip(inputs, function.b.arguments, strict=False):
+            env[var] = Stored(var.aval.shape, var.aval.dtype, pointer)
+        return write_body(function, jaxpr, env)
     finally:
         function.release()
 
 
-def _write(function: ProgramFunction, jaxpr: Jaxpr, inputs: Sequence[Var]) -> ProgramText:
-    env: dict[Var, Stored] = {}
+def write_body(function: ProgramFunction, jaxpr: Jaxpr, env: dict[Var, Stored]) -> ProgramText:
+    """Write a prepared program into its function, and finish that.
+
+    Args:
+      function: the function, whose last argument but one, and those before, are addresses of the
+        results.
+      jaxpr: the program.
+      env: where its constants and arguments are.
+    """
     known = known_values(jaxpr)
-    arguments = function.b.arguments
-    for var, pointer in zip(inputs, arguments, strict=False):
-        env[var] = Stored(var.aval.shape, var.aval.dtype, pointer)
-        if var in known:
-            env[var].elements = {
-                flat: function.routines.constant(var.aval.dtype, value)
-                for flat, value in enumerate(known[var].ravel())
-            }
+    for var in known.keys() & env.keys():
+        env[var].elements = {
+            flat: function.routines.constant(var.aval.dtype, value)
+            for flat, value in enumerate(known[var].ravel())
+        }
     destinations: dict[Var, Value] = {}
-    for atom, pointer in zip(jaxpr.outvars, arguments[len(inputs) : -1], strict=True):
+    results = function.b.arguments[-1 - len(jaxpr.outvars) : -1]
+    for atom, pointer in zip(jaxpr.outvars, results, strict=True):
         assert not isinstance(atom, Literal)
         destinations[atom] = pointer
     BodyWriter(function, jaxpr, env, destinations).write()

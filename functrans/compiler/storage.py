@@ -156,10 +156,12 @@ class Frame:
 
     Attributes:
       arena: which part of it is in use.
+      given: where the caller has it, if the function takes none of its own.
     """
 
     def __init__(self, b: Builder, only_stack: bool = False) -> None:
         self.arena = Arena()
+        self.given: Value | None = None
         self._b = b
         self._only_stack = only_stack
         self._block = Value("%block", POINTER)
@@ -186,12 +188,16 @@ class Frame:
 
     def release(self) -> None:
         """Give the memory back: before the function returns, after everything is allocated."""
-        if self.arena.size_bytes <= ON_STACK_BYTES or self._only_stack:
+        if self.given is not None or self._is_on_stack:
             return
         if self.arena.size_bytes < LARGE_BYTES:
             self._b.call("free", [self._block], None)
         else:
             give_block(self._b, self._block)
+
+    @property
+    def _is_on_stack(self) -> bool:
+        return self.arena.size_bytes <= ON_STACK_BYTES or self._only_stack
 
     def acquire(self, leave: Callable[[], None]) -> None:
         """Take the memory at the start of the function, once its size is known.
@@ -201,7 +207,10 @@ class Frame:
         """
         b, size = self._b, self.arena.size_bytes
         with self.before():
-            if size <= ON_STACK_BYTES or self._only_stack:
+            if self.given is not None:
+                self._start_in(self.given)
+                return
+            if self._is_on_stack:
                 # in steps, so that programs for other extents have the same text
                 rounded = max(1 << (size - 1).bit_length(), 64) if size else 64
                 b.statement(f"%memory = alloca [{rounded} x i8], align 64")
@@ -216,6 +225,11 @@ class Frame:
             b.start(lost)
             leave()
             b.start(found)
-            last = b.offset(block, b.index(ALIGNMENT - 1))
-            start = b.call("llvm.ptrmask.p0.i64", [last, b.const(I64, -ALIGNMENT)], POINTER)
-            b.statement(f"{self._memory.text} = getelementptr i8, ptr {start.text}, i64 0")
+            self._start_in(block)
+
+    def _start_in(self, block: Value) -> None:
+        """Have the memory at the first boundary in a block."""
+        b = self._b
+        last = b.offset(block, b.index(ALIGNMENT - 1))
+        start = b.call("llvm.ptrmask.p0.i64", [last, b.const(I64, -ALIGNMENT)], POINTER)
+        b.statement(f"{self._memory.text} = getelementptr i8, ptr {start.text}, i64 0")

@@ -8,11 +8,13 @@ Layer: ``jitted``.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
 from functrans import pytrees as tree
+from functrans.compiler.export import Exported, export_program
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control.native import as_compiled
@@ -157,12 +159,60 @@ class Described(ABC):
           >>> round(quad(slope.low_level_callable(), 0.0, 2.0)[0], 12)
           8.0
         """
+        jaxpr, captured, _ = self._for_c("as_cfunc", args, kwargs)
+        return CFunction(jaxpr, captured, self.signature.name)
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        *args: object,
+        name: str | None = None,
+        kind: str = "object",
+        target: str | None = None,
+        **kwargs: object,
+    ) -> Exported:
+        """Write the function as code that needs no Python, for arguments like these.
+
+        Args:
+          path: directory of the files: ``<name>.h``, and ``<name>.o`` or what ``kind`` says.
+          *args: arguments like those that it will be called with, or ``ShapeDtypeStruct``; static
+            ones keep these values, and arrays that the function refers to what they hold now.
+          name: of the function in C; that of the Python function if not given.
+          kind: ``"object"``, a relocatable object file; ``"shared"``, a shared library, linked by
+            ``cc``; ``"llvm"`` or ``"c-free"``, LLVM's text.
+          target: a processor of this architecture (``"x86-64-v3"``), or a triple
+            (``"aarch64-linux-gnu"``); the processor of this machine if not given.
+          **kwargs: more arguments of the function.
+
+        Raises:
+          CompilationError: llvmlite is missing, or there is no C compiler for a shared library.
+          UnsupportedOperationError: a part of the function has no native form or needs Python, or
+            it is specialised and takes several paths.
+          ValueError: there is no such kind, target or name; the message says what there is.
+
+        Example:
+          >>> import tempfile
+          >>> import functrans as ft
+          >>> import numpy as np
+          >>> slope = ft.jit(ft.grad(lambda x: np.sum(x**3)))
+          >>> with tempfile.TemporaryDirectory() as folder:
+          ...     slope.export(folder, np.ones(4), name="slope")
+          <exported int32_t slope(const double *x, double *out, void *workspace)>
+        """
+        jaxpr, captured, treedef = self._for_c("export", args, kwargs)
+        results = tree.paths_of(treedef, "out")
+        return export_program(jaxpr, captured, results, path, name=name, kind=kind, target=target)
+
+    def _for_c(
+        self, who: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Jaxpr, tuple[Any, ...], Any]:
+        """The program of a call as it is compiled, what it captures, and its result's structure."""
         staged = self.staged(args, kwargs)
         if isinstance(staged, LoweredStep):
             raise UnsupportedOperationError(
                 f"{self.signature.label} works on tensors, which a C function cannot; write it as "
                 "a function of arrays"
             )
-        check_all_paths(staged[0], "as_cfunc")
+        check_all_paths(staged[0], who)
         jaxpr, captured = for_compiler(staged[0])
-        return CFunction(as_compiled(jaxpr), captured, self.signature.name)
+        return as_compiled(jaxpr), captured, staged[1]

@@ -1,0 +1,172 @@
+"""Programs as code that leaves Python: one function of addresses, without a heap.
+
+Here: ``write_standalone``, LLVM's text of such a function and of what its error numbers mean. Not
+here: the header that declares it (``compiler.header``), files (``compiler.export``).
+
+The function is ``i32 @name(ptr in0, ..., ptr out0, ..., ptr workspace)``. It differs from a program
+in this process as follows:
+
+- temporary memory is the caller's: one block, whose size is known when the code is made;
+- nothing runs on threads, and nobody looks at signals;
+- arrays that the program refers to, and sizes, are constants of the code;
+- BLAS and LAPACK have the names that Fortran gives them: ``dgemm_``;
+- there is nothing that it writes to but results, workspace and its stack, so that any number of
+  threads may call it, each with a workspace of its own.
+
+What is computed, and in which order, is the same, so that results are, too.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from functrans.compiler.functions import FIRST_ERROR, NativeError, ProgramFunction
+from functrans.compiler.programs import BLOCKS, write_body
+from functrans.compiler.storage import ALIGNMENT, Stored, TapeSlots
+from functrans.core.jaxpr import Jaxpr
+from functrans.core.source import resolve
+from functrans.emitter.builder import Builder, Module
+from functrans.emitter.types import I32, POINTER, Machine, Value
+from functrans.errors import UnsupportedOperationError
+from functrans.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What a call can end with.
+
+    Attributes:
+      status: the number.
+      kind: name of the exception that Python raises.
+      text: the message, with the user's line.
+    """
+
+    status: int
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandaloneText:
+    """A function that leaves Python, as LLVM's text.
+
+    Attributes:
+      text: the module.
+      workspace_bytes: memory that the caller has to give; some, since arrays in C are not empty.
+      failures: what calls can end with.
+      routines: routines of BLAS and LAPACK that it calls, as Fortran names them.
+    """
+
+    text: str
+    workspace_bytes: int
+    failures: tuple[Failure, ...]
+    routines: tuple[str, ...]
+
+
+class StandaloneFunction(ProgramFunction):
+    """The function of a program that leaves Python."""
+
+    def __init__(self, module: Module, name: str, n_inputs: int, n_outputs: int) -> None:
+        super().__init__(module, n_inputs, n_outputs, BLOCKS, name)
+        self.b.parameters = None  # sizes are constants
+        self.frame.given = self.b.arguments[-1]
+        self.routines.on_threads = False
+
+    def poll_every(self, rounds: int) -> None:
+        """Nothing: there is nobody to ask."""
+
+    def poll_when(self, condition: Value) -> None:
+        """Nothing: there is nobody to ask."""
+
+    def symbol(self, name: str) -> str:
+        """The name that Fortran gives a routine of BLAS or LAPACK; there is no other library."""
+        family, _, routine = name.partition(".")
+        if family in ("blas", "lapack"):
+            self.symbols[f"{routine}_"] = name
+            return f"{routine}_"
+        if family in ("kernel", "kernelfailure"):
+            raise self._refusal("is compiled by numba, whose code needs this process")
+        raise self._refusal(f"calls {name}, which is a part of NumPy or SciPy in this process")
+
+    def new_tape(self, depth: int) -> TapeSlots:
+        """Nowhere: it would grow without bound."""
+        raise self._refusal(
+            "keeps what a loop of unknown length needs for its derivative, which takes memory "
+            "without bound; give the loop a fixed number of rounds (functrans.lax.scan), or "
+            "differentiate forwards"
+        )
+
+    def _refusal(self, reason: str) -> UnsupportedOperationError:
+        eqn = self._eqn
+        name = "the program" if eqn is None else eqn.primitive.name
+        line = None if eqn is None else resolve(eqn.source)
+        where = f" (at {line})" if line is not None else ""
+        return UnsupportedOperationError(f"export: {name} {reason}{where}")
+
+
+def write_standalone(
+    jaxpr: Jaxpr, captured: Sequence[Any], name: str, machine: Machine
+) -> StandaloneText:
+    """LLVM's text of a prepared program that has a native form as a whole.
+
+    Args:
+      jaxpr: the program.
+      captured: what its first arguments always are, after its constants.
+      name: symbol of the function; ``<name>_error_text`` is that of another one.
+      machine: what the code is written for.
+
+    Raises:
+      UnsupportedOperationError: an equation needs more than its operands; names it and its line.
+    """
+    fixed = (*jaxpr.consts, *captured)
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    given = inputs[len(fixed) :]
+    module = Module(machine)
+    function = StandaloneFunction(module, name, len(given), len(jaxpr.outvars))
+    try:
+        env = {}
+        for var, value in zip(inputs, fixed, strict=False):
+            array = np.array(value, var.aval.dtype, order="C")
+            env[var] = function.constant_array(array)
+        for var, pointer in zip(given, function.b.arguments, strict=False):
+            env[var] = Stored(var.aval.shape, var.aval.dtype, pointer)
+        program = write_body(function, jaxpr, env)
+    finally:
+        function.release()
+    failures = tuple(map(_failure, range(len(program.errors)), program.errors))
+    _write_texts(module, f"{name}_error_text", failures)
+    size = ALIGNMENT + program.memory_bytes
+    routines = tuple(symbol for symbol, _ in program.symbols)
+    return StandaloneText(str(module), size, failures, routines)
+
+
+def _failure(number: int, error: NativeError) -> Failure:
+    made = error.make(error.message)
+    line = resolve(error.source)
+    where = f" (at {line})" if line is not None else ""
+    return Failure(FIRST_ERROR + number, type(made).__name__, f"{error.message}{where}")
+
+
+def _write_texts(module: Module, name: str, failures: Sequence[Failure]) -> None:
+    """Write the function that says what a status means."""
+    b = Builder(module, name, [I32], POINTER)
+    for failure in (Failure(0, "", "success"), *failures):
+        with b.when(b.icmp("eq", b.arguments[0], b.const(I32, failure.status)), "known"):
+            b.ret(_text(module, failure.text))
+            b.start(b.label("unreached"))
+    b.ret(_text(module, "unknown status"))
+    b.finish()
+
+
+def _text(module: Module, text: str) -> Value:
+    """A constant string as C reads it."""
+    data = text.encode().replace(b"\0", b"") + b"\0"
+    name = f"@text{len(module.globals)}"
+    escaped = "".join(f"\\{byte:02X}" for byte in data)
+    module.globals[name] = f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{escaped}"'
+    return Value(name, POINTER)

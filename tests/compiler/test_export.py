@@ -1,0 +1,444 @@
+"""Programs as object files and libraries that C programs are built from."""
+
+import ctypes
+import os
+import platform
+import re
+import shutil
+import struct
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.linalg import _umath_linalg
+
+import functrans as ft
+from functrans import lax
+from functrans.compiler.export import Exported
+from functrans.compiler.header import c_names
+from functrans.errors import CompilationError, UnsupportedOperationError
+from functrans.machine import engine
+
+pytest.importorskip("llvmlite")
+
+needs_cc = pytest.mark.skipif(
+    shutil.which("cc") is None or os.name != "posix", reason="there is no C compiler"
+)
+rng = np.random.default_rng(0)
+
+
+def rosenbrock(x: Any) -> Any:
+    return np.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2)
+
+
+def walk(state: Any, kicks: Any) -> Any:
+    def step(state: Any, kick: Any) -> Any:
+        turned = np.stack([np.sin(state[1]), -np.tanh(state[0])])
+        return state + 0.01 * turned * kick, np.exp(state[0])
+
+    last, seen = lax.scan(step, state, kicks)
+    return np.sum(last) + np.sum(seen)
+
+
+def newton(x: Any) -> Any:
+    """The square root, by rounds until nothing changes."""
+    state = (x, x * 0.0)
+    return lax.while_loop(
+        lambda s: np.abs(s[0] - s[1]) > 0.0, lambda s: (0.5 * (s[0] + x / s[0]), s[0]), state
+    )[0]
+
+
+def called(exported: Exported, args: Any, like: Any, workspace_at: int = 0) -> tuple[int, Any]:
+    """The status and results of a shared library, and that it stays within its workspace."""
+    library = ctypes.CDLL(str(exported.code))
+    function = getattr(library, exported.name)
+    memory = np.full(exported.workspace_bytes + 192, 0xA5, np.uint8)
+    start = -memory.ctypes.data % 64 + 64 + workspace_at
+    results = [np.full_like(x, 7) for x in like]
+    given = [np.asarray(x) for x in args]
+    pointers = [ctypes.c_void_p(x.ctypes.data) for x in (*given, *results)]
+    status = function(*pointers, ctypes.c_void_p(memory.ctypes.data + start))
+    assert (memory[:start] == 0xA5).all()
+    assert (memory[start + exported.workspace_bytes :] == 0xA5).all()
+    return status, results
+
+
+def leaves(value: Any) -> list[np.ndarray]:
+    return [np.asarray(x) for x in ft.tree.leaves(value)]
+
+
+def compiled(folder: Path, exported: Exported, main: str, *flags: str) -> Path:
+    """A C program that is linked to exported code."""
+    source, program = folder / "main.c", folder / "main"
+    source.write_text(main)
+    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", str(program)]
+    command += [f"-I{exported.header.parent}", str(source), str(exported.code), *flags, "-lm"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not run.returncode, run.stderr
+    return program
+
+
+MAIN = """
+#include <stdio.h>
+#include "{name}.h"
+
+static {given_type} given[{n_given}];
+static {type} result[{n_result}];
+static unsigned char workspace[{macro}_WORKSPACE_BYTES];
+
+int main(void) {{
+    if (fread(given, sizeof given, 1, stdin) != 1) return 1;
+    int32_t status = {name}(given, result, workspace);
+    if (status != {macro}_OK) {{ fputs({name}_error_text(status), stderr); return status; }}
+    fwrite(result, sizeof result, 1, stdout);
+    return 0;
+}}
+"""
+
+
+def main_of(exported: Exported, given: np.ndarray, result: np.ndarray, c_type: str) -> str:
+    """A program that calls a function of an array on its input."""
+    return MAIN.format(
+        name=exported.name, macro=exported.name.upper(), given_type=c_type, type=c_type,
+        n_given=given.size, n_result=result.size,
+    )  # fmt: skip
+
+
+# results -----------------------------------------------------------------------------------------
+
+
+@needs_cc
+@pytest.mark.parametrize("target", [None, "x86-64", "x86-64-v3"])
+def test_a_c_program_computes_the_bits_of_python(tmp_path: Path, target: str | None) -> None:
+    if target and platform.machine() != "x86_64":
+        pytest.skip("names of processors of x86-64")
+    if target == "x86-64-v3" and "+avx2" not in engine.target().features.split(","):
+        pytest.skip("this processor lacks AVX2")
+    slope = ft.jit(ft.grad(rosenbrock))
+    x = rng.normal(size=203)
+    exported = slope.export(tmp_path / "out", x, name="slope", target=target)
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"slope.h", "slope.o"}
+    program = compiled(tmp_path, exported, main_of(exported, x, x, "double"))
+    run = subprocess.run([program], input=x.tobytes(), capture_output=True, check=True)
+    assert run.stdout == slope(x).tobytes()
+
+
+PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
+    "scan": (ft.grad(walk), (np.array([0.3, -0.2]), rng.normal(size=60))),
+    "small product": (lambda a, b: a @ b, (rng.normal(size=(9, 7)), rng.normal(size=(7, 12)))),
+    "product": (lambda a, b: a @ b + 1.0, (rng.normal(size=(70, 96)), rng.normal(size=(96, 64)))),
+    "large product": (
+        lambda a, b: np.tanh(a @ b),
+        (rng.normal(size=(200, 210)).astype("f4"), rng.normal(size=(210, 190)).astype("f4")),
+    ),
+    "large memory": (
+        lambda x: np.cumsum(np.sort(x.ravel()).reshape(x.shape) * x, 0).T + np.sum(x, 0)[:, None],
+        (rng.normal(size=(600, 500)),),
+    ),
+    "large loop": (lambda x: np.exp(np.sin(x)) + np.log1p(x * x), (rng.normal(size=300_000),)),
+    "rounds": (
+        lambda x: lax.map(lambda row: np.sort(np.exp(row)) - np.cumsum(row), x),
+        (rng.normal(size=(64, 2000)),),
+    ),
+    "while": (newton, (np.array(3.0),)),
+    "number": (lambda x, n: x * n, (2.5, 3)),
+    "batch": (ft.vmap(ft.hessian(rosenbrock)), (rng.normal(size=(5, 6)),)),
+    "no results to compute": (lambda x: (x, x), (np.arange(3.0),)),
+    "empty": (lambda x: x + 1.0, (np.ones((0, 3)),)),
+}  # fmt: skip
+
+
+@needs_cc
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_libraries_compute_the_bits_of_python(tmp_path: Path, name: str) -> None:
+    fun, args = PROGRAMS[name]
+    jitted = ft.jit(fun)
+    expected = leaves(jitted(*args))
+    exported = jitted.export(tmp_path, *args, name="program", kind="shared")
+    for workspace_at in (0, 1, 63):
+        status, results = called(exported, args, expected, workspace_at)
+        assert status == 0
+        for result, wanted in zip(results, expected, strict=True):
+            assert result.tobytes() == wanted.tobytes()
+    names = {re.sub(r"f$", "", symbol) for symbol in exported.external}
+    assert names <= {"memcpy", "memmove", "memset", "fma", "fmod"}, names
+
+
+@needs_cc
+@pytest.mark.parametrize(
+    "dtype", ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u1", "?", "c16", "c8"]
+)
+def test_dtypes(tmp_path: Path, dtype: str) -> None:
+    x = (10 * rng.normal(size=37)).astype(dtype)
+    jitted = ft.jit(lambda x: (x[::-1], x == x[::-1]))
+    expected = leaves(jitted(x))
+    exported = jitted.export(tmp_path, x, name="turn", kind="shared")
+    status, results = called(exported, [x], expected)
+    assert status == 0
+    assert [r.tobytes() for r in results] == [e.tobytes() for e in expected]
+    (tmp_path / "main.c").write_text('#include "turn.h"\nint main(void) { return TURN_OK; }\n')
+    command = ["cc", "-std=c99", "-Wall", "-pedantic", "-Werror", "-fsyntax-only"]
+    subprocess.run([*command, str(tmp_path / "main.c")], check=True)
+
+
+@needs_cc
+def test_arrays_that_the_function_refers_to_are_constants(tmp_path: Path) -> None:
+    weights = rng.normal(size=(30, 4))
+    jitted = ft.jit(lambda x: np.tanh(weights @ x))
+    x = rng.normal(size=4)
+    expected = jitted(x)
+    exported = jitted.export(tmp_path, x, name="layer", kind="shared")
+    weights[:] = 0.0
+    status, (result,) = called(exported, [x], [expected])
+    assert status == 0
+    assert result.tobytes() == expected.tobytes()
+
+
+@needs_cc
+def test_threads_have_a_workspace_each(tmp_path: Path) -> None:
+    def fun(x: Any) -> Any:
+        return np.cumsum(np.sort(x))[::-1] @ np.outer(x, x)
+
+    jitted = ft.jit(fun)
+    inputs = [rng.normal(size=300) for _ in range(4)]
+    expected = [jitted(x) for x in inputs]
+    exported = jitted.export(tmp_path, inputs[0], name="shared", kind="shared")
+    wrong: list[int] = []
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            status, (result,) = called(exported, [inputs[number]], [expected[number]])
+            if status or result.tobytes() != expected[number].tobytes():
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+# BLAS and LAPACK ---------------------------------------------------------------------------------
+
+
+def factor(a: Any, b: Any) -> Any:
+    lower = np.linalg.cholesky(a @ a.T + 3.0 * np.eye(6))
+    return np.linalg.solve(lower, b), lower
+
+
+def shims(routines: tuple[str, ...], folder: Path) -> list[str]:
+    """What links Fortran's names to the library that NumPy has loaded."""
+    if platform.machine() != "x86_64" or not Path("/proc/self/maps").exists():
+        pytest.skip("jumps are written for Linux on x86-64")
+    library = ctypes.CDLL(_umath_linalg.__file__)
+    lines, found = [], ""
+    for routine in routines:
+        forms = [f"scipy_{routine}64_", f"{routine}64_", f"scipy_{routine}", routine]
+        found = next((form for form in forms if hasattr(library, form)), "")
+        if not found:
+            pytest.skip(f"NumPy's library does not show {routine}")
+        if found != routine:
+            lines.append(f'__asm__(".globl {routine}\\n{routine}: jmp {found}@PLT\\n");')
+    (folder / "shims.c").write_text("\n".join([*lines, "typedef int not_empty;"]))
+    loaded = set(re.findall(r"/\S*blas\S*\.so\S*", Path("/proc/self/maps").read_text()))
+    paths = [path for path in loaded if hasattr(ctypes.CDLL(path), found)]
+    if not paths:
+        pytest.skip("NumPy's library is no file of its own")
+    return [str(folder / "shims.c"), paths[0], f"-Wl,-rpath,{Path(paths[0]).parent}"]
+
+
+@needs_cc
+def test_routines_of_lapack_have_fortrans_names(tmp_path: Path) -> None:
+    a, b = rng.normal(size=(6, 6)), rng.normal(size=6)
+    jitted = ft.jit(lambda x: factor(x[:36].reshape(6, 6), x[36:])[0])
+    given = np.concatenate([a.ravel(), b])
+    exported = jitted.export(tmp_path, given, name="solve")
+    assert "dpotrf_" in exported.external
+    assert "dpotrf_" in exported.header.read_text()
+    flags = shims(exported.external, tmp_path)
+    main = main_of(exported, given, b, "double")
+    program = compiled(tmp_path, exported, main, *flags)
+    run = subprocess.run([program], input=given.tobytes(), capture_output=True, check=True)
+    np.testing.assert_array_max_ulp(np.frombuffer(run.stdout), jitted(given), 2)
+
+
+# code --------------------------------------------------------------------------------------------
+
+
+@needs_cc
+def test_code_refers_to_no_heap_and_no_python(tmp_path: Path) -> None:
+    for name, (fun, args) in PROGRAMS.items():
+        exported = ft.jit(fun).export(tmp_path, *args, name="program")
+        run = ["nm", "-u", str(exported.code)]
+        found = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+        assert set(found) - {"U"} == set(exported.external), name
+        assert not [s for s in found if re.match(r"Py|malloc|realloc|calloc|free|functrans|ft_", s)]
+        text = ft.jit(fun).export(tmp_path, *args, name="program", kind="llvm").code.read_text()
+        variables = re.findall(r"^@\S+ = .*$", text, re.MULTILINE)
+        assert all(" constant " in line for line in variables)
+
+
+MACHINES = {"x86-64-v3": 62, "x86_64-linux-gnu": 62, "aarch64-linux-gnu": 183}
+
+
+@pytest.mark.parametrize("target", MACHINES)
+def test_targets(tmp_path: Path, target: str) -> None:
+    if target == "x86-64-v3" and platform.machine() != "x86_64":
+        pytest.skip("the name of a processor of x86-64")
+    for name, (fun, args) in PROGRAMS.items():
+        try:
+            exported = ft.jit(fun).export(tmp_path, *args, name="program", target=target)
+        except ValueError as error:
+            assert "nor a triple" in str(error)  # noqa: PT017  # an LLVM without that target
+            pytest.skip(str(error))
+        data = exported.code.read_bytes()
+        assert data[:4] == b"\x7fELF", name
+        assert struct.unpack_from("<HH", data, 16) == (1, MACHINES[target])  # relocatable
+
+
+@pytest.mark.parametrize("kind", ["llvm", "c-free"])
+def test_text(tmp_path: Path, kind: str) -> None:
+    exported = ft.jit(rosenbrock).export(tmp_path, np.ones(9), kind=kind)
+    assert exported.code.name == "rosenbrock.ll"
+    text = exported.code.read_text()
+    assert text.startswith('target triple = "')
+    assert engine.compile_object(text, 1)
+
+
+# headers -----------------------------------------------------------------------------------------
+
+
+@needs_cc
+def test_the_example_in_a_header_runs(tmp_path: Path) -> None:
+    def step(params: Any, x: Any) -> Any:
+        z = (params["w"] @ x + params["b"]).astype(np.complex128)
+        return {"y": z.real, "z": z, "half": x.astype(np.float16)}, x > 0
+
+    params = {"w": np.ones((3, 4)), "b": np.ones(3)}
+    exported = ft.jit(step).export(tmp_path, params, np.ones(4), name="step")
+    assert exported.declaration == (
+        "int32_t step(const double *params_b, const double *params_w, const double *x, "
+        "uint16_t *out_0_half, double *out_0_y, double *out_0_z, bool *out_1, void *workspace)"
+    )
+    header = exported.header.read_text()
+    assert "/* params['w']: float64[3, 4] */" in header
+    example = header.partition("A call:")[2].partition("*/")[0]
+    body = "\n".join(line.removeprefix(" *") for line in example.splitlines())
+    body = re.sub(r"(double params_\w+|double x)(\[\d+\]);", r"\1\2 = {0};", body)
+    main = f'#include <stdio.h>\n#include "step.h"\nint main(void) {{\n{body}\nreturn status;\n}}\n'
+    subprocess.run([compiled(tmp_path, exported, main)], check=True)
+    if shutil.which("c++"):
+        (tmp_path / "main.cpp").write_text(main)
+        command = ["c++", "-Wall", "-Werror", "-o", str(tmp_path / "main_cpp")]
+        files = [str(tmp_path / "main.cpp"), str(exported.code), "-lm"]
+        subprocess.run([*command, *files], check=True)
+        subprocess.run([tmp_path / "main_cpp"], check=True)
+
+
+def test_names_in_c() -> None:
+    texts = ["x", "params['w']", "params.w", "int", "3", "é", "x", "workspace"]
+    assert c_names(texts, "arg", ("workspace",)) == [
+        "x", "params_w", "params_w_1", "int_", "arg_3", "arg", "x_1", "workspace_1",
+    ]  # fmt: skip
+
+
+@needs_cc
+def test_errors_are_numbers_with_names_and_texts(tmp_path: Path) -> None:
+    jitted = ft.jit(lambda x, i: x[i])
+    x, i = np.arange(5.0), np.array([1, 9])
+    exported = jitted.export(tmp_path, x, i, name="pick", kind="shared")
+    ((status, name),) = [item for item in exported.statuses.items() if item[0]]
+    assert name == "PICK_INDEX_ERROR"
+    assert f"{name} = {status}, /* " in exported.header.read_text()
+    assert called(exported, [x, i], [x[:2]])[0] == status
+    text = ctypes.CDLL(str(exported.code)).pick_error_text
+    text.restype = ctypes.c_char_p
+    assert b"out of bounds" in text(status)
+    assert b"test_export.py" in text(status)
+    assert text(0) == b"success"
+    assert text(99) == b"unknown status"
+    assert called(exported, [x, np.array([4, -1])], [x[:2]])[0] == 0
+
+
+# refusals ----------------------------------------------------------------------------------------
+
+
+def tape(x: Any) -> Any:
+    return ft.grad(newton)(x)
+
+
+REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
+    "callback": (
+        lambda x: ft.pure_callback(np.sin, ft.ShapeDtypeStruct((3,), "f8"), x), (np.ones(3),),
+        r"pure_callback.* at test_export\.py:\d+",
+    ),
+    "without lower": (
+        lambda x: np.argpartition(x, 2), (np.ones(5),), r"argpartition.* at test_export\.py:\d+",
+    ),
+    "fft": (lambda x: np.fft.fft(x), (np.ones(8),), r"part of NumPy.* \(at test_export\.py:\d+"),
+    "tape": (tape, (np.array(2.0),), r"memory without bound.* \(at test_export\.py:\d+"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_needs_python_is_refused_with_the_line(tmp_path: Path, name: str) -> None:
+    fun, args, message = REFUSED[name]
+    with pytest.raises(UnsupportedOperationError, match=message):
+        ft.jit(fun).export(tmp_path / "out", *args)
+    assert not list(tmp_path.iterdir())
+
+
+OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"kind": "static"}, ValueError, "kind 'static' is none of 'object', 'shared', 'llvm'"),
+    ({"target": "pdp11"}, ValueError, "target 'pdp11' is neither .* aarch64"),
+    ({"target": "riscv64-linux-gnu"}, ValueError, "nor a triple"),
+    ({"name": "two words"}, ValueError, "'two words' is no name"),
+    ({"name": "double"}, ValueError, "'double' is no name"),
+    ({"name": "fma"}, ValueError, "another function 'fma'"),
+    ({"kind": "shared", "target": "aarch64-windows"}, UnsupportedOperationError, "link it there"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "error", "message"), OPTIONS)
+def test_options_are_checked_first(
+    tmp_path: Path, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        ft.jit(rosenbrock).export(tmp_path / "out", np.ones(3), **options)
+    assert not list(tmp_path.iterdir())
+
+
+def test_shared_libraries_need_a_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(CompilationError, match="no 'no-such-compiler'; install one"):
+        ft.jit(rosenbrock).export(tmp_path / "out", np.ones(3), kind="shared")
+    monkeypatch.setenv("CC", "false")
+    if shutil.which("false"):
+        with pytest.raises(CompilationError, match=r"false -shared .* failed"):
+            ft.jit(rosenbrock).export(tmp_path / "out", np.ones(3), kind="shared")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failure_while_writing_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(NotADirectoryError, match="is a file"):
+        ft.jit(rosenbrock).export(file, np.ones(3))
+    write = Path.write_bytes
+
+    def fail(path: Path, data: bytes) -> int:
+        if ".h." in path.name:
+            raise OSError("no space left")
+        return write(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    for folder in (tmp_path, tmp_path / "new"):
+        with pytest.raises(OSError, match="no space left"):
+            ft.jit(rosenbrock).export(folder, np.ones(3))
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
