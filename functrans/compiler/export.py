@@ -52,6 +52,9 @@ _COMPILER_NAMES = frozenset(
 ) | {"memcmp", "memcpy", "memmove", "memset"}
 """Functions of C that LLVM may call for instructions that a processor does not have."""
 
+_NOT_FREE = re.compile(r"functrans|ft_|Py|_Py|(m|c|re)alloc$|free$|madvise|pthread_")
+"""What no exported code refers to: that would be a fault here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Exported:
@@ -89,6 +92,7 @@ def export_program(
     name: str | None = None,
     kind: str = "object",
     target: str | None = None,
+    tape_bytes: int = 0,
 ) -> Exported:
     """Write a simplified program to files that other programs are built from.
 
@@ -100,10 +104,11 @@ def export_program(
       name: of the function; made from the program's if not given.
       kind: one of ``KINDS``.
       target: what ``engine.foreign_target`` takes.
+      tape_bytes: most memory for what loops of unknown length keep for their derivatives.
 
     Raises:
       UnsupportedOperationError: an equation has no native form, or needs Python or its libraries.
-      ValueError: there is no such kind, target or name in C.
+      ValueError: there is no such kind, target or name in C, or ``tape_bytes`` is no size.
       CompilationError: llvmlite is missing, or a shared library cannot be linked.
       NotADirectoryError: there is a file in the place of the directory.
     """
@@ -112,6 +117,8 @@ def export_program(
         raise ValueError(f"export: kind {kind!r} is none of {', '.join(map(repr, KINDS))}")
     if name is not None and not is_c_name(name):
         raise ValueError(f"export: name {name!r} is no name of a function in C")
+    if isinstance(tape_bytes, bool) or not isinstance(tape_bytes, int) or tape_bytes < 0:
+        raise ValueError(f"export: tape_bytes must be an integer from 0 on, got {tape_bytes!r}")
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"export: {folder} is a file, and no directory to write into")
     try:
@@ -121,12 +128,14 @@ def export_program(
     linker = _linker(goal) if kind == "shared" else ""
     name = name or c_name(jaxpr.name, "program")
     prepared = _native(jaxpr)
-    text = write_standalone(prepared, captured, name, engine.machine(goal))
+    text = write_standalone(prepared, captured, name, engine.machine(goal), tape_bytes)
     _check_unique(name, text)
     arguments, made = _leaves(jaxpr, len(captured), results, name)
     level = optimisation_level(text.text)
     code = engine.compile_object(text.text, level, goal)
     external = _external(code, text)
+    if any(map(_NOT_FREE.match, external)):
+        raise CompilationError(f"export: the code of {name} refers to {', '.join(external)}")
     about = _about(
         jaxpr.name or name, goal, [symbol for symbol in external if symbol not in text.routines]
     )

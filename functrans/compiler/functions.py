@@ -45,6 +45,11 @@ class NativeError:
     source: Any
 
 
+def escaped(data: bytes) -> str:
+    """Bytes as they stand between the quotes of a constant in LLVM's text."""
+    return "\\" + data.hex("\\") if data else ""
+
+
 class ProgramFunction:
     """The function of a whole program.
 
@@ -185,13 +190,18 @@ class ProgramFunction:
             wanted = b.intrinsic("smax", b.shl(capacity, b.index(1)), count)
             wanted = b.intrinsic("smax", wanted, b.index(16))
             size = b.mul(wanted, b.index(max(entry_bytes, 1)))
-            data = b.call("realloc", [b.load(POINTER, tape.data, 8), size], POINTER)
-            self._leave_when(b.icmp("eq", data, Value("null", POINTER)), NO_MEMORY)
+            old = b.mul(capacity, b.index(entry_bytes))
+            data = self._grown(b.load(POINTER, tape.data, 8), old, size)
             if tape.depth:
-                old = b.mul(capacity, b.index(entry_bytes))
                 b.call("memset", [b.offset(data, old), b.const(I32, 0), b.sub(size, old)], POINTER)
             b.store(data, tape.data, 8)
             b.store(wanted, tape.capacity, 8)
+
+    def _grown(self, data: Value, old: Value, size: Value) -> Value:
+        """Memory of a size, with the old one's bytes; the program ends where there is none."""
+        grown = self.b.call("realloc", [data, size], POINTER)
+        self._leave_when(self.b.icmp("eq", grown, Value("null", POINTER)), NO_MEMORY)
+        return grown
 
     def _give_all_back(self) -> None:
         """Where all ways out of the function meet: free tapes and memory."""
@@ -226,7 +236,7 @@ class ProgramFunction:
         if known is None:
             array = np.ascontiguousarray(const)
             name = f"@constant{len(self._constants)}"
-            data = "".join(f"\\{byte:02X}" for byte in array.tobytes())
+            data = escaped(array.tobytes())
             self.module.globals[name] = (
                 f'{name} = private unnamed_addr constant [{array.nbytes} x i8] c"{data}", align 64'
             )

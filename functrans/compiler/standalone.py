@@ -6,7 +6,9 @@ here: the header that declares it (``compiler.header``), files (``compiler.expor
 The function is ``i32 @name(ptr in0, ..., ptr out0, ..., ptr workspace)``. It differs from a program
 in this process as follows:
 
-- temporary memory is the caller's: one block, whose size is known when the code is made;
+- temporary memory is the caller's: one block, whose size is known when the code is made. What loops
+  of unknown length keep for their derivatives grows in the last part of it, which has the size that
+  the user allows, and is given back only when the call ends;
 - nothing runs on threads, and nobody looks at signals;
 - arrays that the program refers to, and sizes, are constants of the code;
 - BLAS and LAPACK have the names that Fortran gives them: ``dgemm_``;
@@ -25,13 +27,19 @@ from typing import Any
 
 import numpy as np
 
-from functrans.compiler.functions import FIRST_ERROR, NativeError, ProgramFunction
+from functrans.compiler.functions import (
+    FIRST_ERROR,
+    NO_MEMORY,
+    NativeError,
+    ProgramFunction,
+    escaped,
+)
 from functrans.compiler.programs import BLOCKS, write_body
-from functrans.compiler.storage import ALIGNMENT, Stored, TapeSlots
+from functrans.compiler.storage import ALIGNMENT, MEMORY_END, Stored, TapeSlots
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import resolve
 from functrans.emitter.builder import Builder, Module
-from functrans.emitter.types import I32, POINTER, Machine, Value
+from functrans.emitter.types import I32, I64, POINTER, Machine, Value
 from functrans.errors import UnsupportedOperationError
 from functrans.records import dataclass
 
@@ -69,10 +77,20 @@ class StandaloneText:
 
 
 class StandaloneFunction(ProgramFunction):
-    """The function of a program that leaves Python."""
+    """The function of a program that leaves Python.
 
-    def __init__(self, module: Module, name: str, n_inputs: int, n_outputs: int) -> None:
+    Attributes:
+      kept_bytes: memory for what loops of unknown length keep; 0 if there is no such loop.
+    """
+
+    def __init__(
+        self, module: Module, name: str, n_inputs: int, n_outputs: int, tape_bytes: int
+    ) -> None:
         super().__init__(module, n_inputs, n_outputs, BLOCKS, name)
+        self.kept_bytes = 0
+        self._tape_bytes = -(-tape_bytes // ALIGNMENT) * ALIGNMENT
+        self._used: Value | None = None
+        """Slot that holds how much of that memory is used."""
         self.b.parameters = None  # sizes are constants
         self.frame.given = self.b.arguments[-1]
         self.routines.on_threads = False
@@ -94,12 +112,41 @@ class StandaloneFunction(ProgramFunction):
         raise self._refusal(f"calls {name}, which is a part of NumPy or SciPy in this process")
 
     def new_tape(self, depth: int) -> TapeSlots:
-        """Nowhere: it would grow without bound."""
-        raise self._refusal(
-            "keeps what a loop of unknown length needs for its derivative, which takes memory "
-            "without bound; give the loop a fixed number of rounds (functrans.lax.scan), or "
-            "differentiate forwards"
-        )
+        """Slots for a tape, if there is memory for any."""
+        if not self._tape_bytes:
+            raise self._refusal(
+                "keeps what a loop of unknown length needs for its derivative, which takes memory "
+                "without bound; say by tape_bytes= how much it may take, give the loop a fixed "
+                "number of rounds (functrans.lax.scan), or differentiate forwards"
+            )
+        if self._used is None:
+            self.kept_bytes = self._tape_bytes
+            self._used = self.b.alloca(I64, align=8)
+            with self.frame.before():
+                self.b.store(self.b.index(0), self._used, 8)
+        return super().new_tape(depth)
+
+    def finish(self) -> None:
+        """Write the end: where memory lies is known then."""
+        if self._used is not None:
+            self.frame.mark_end()
+        super().finish()
+
+    def _grown(self, data: Value, old: Value, size: Value) -> Value:
+        """More memory behind what is used; what there was before is not used again."""
+        b = self.b
+        assert self._used is not None
+        used = b.load(I64, self._used, 8)
+        length = b.and_(b.add(size, b.index(ALIGNMENT - 1)), b.const(I64, -ALIGNMENT))
+        end = b.add(used, length)
+        self._leave_when(b.icmp("ugt", end, b.const(I64, self._tape_bytes)), NO_MEMORY)
+        b.store(end, self._used, 8)
+        grown = b.offset(MEMORY_END, used)
+        b.move_memory(data, grown, old)
+        return grown
+
+    def _give_back(self, tape: TapeSlots) -> None:
+        """Nothing: the workspace is the caller's."""
 
     def _refusal(self, reason: str) -> UnsupportedOperationError:
         eqn = self._eqn
@@ -110,7 +157,7 @@ class StandaloneFunction(ProgramFunction):
 
 
 def write_standalone(
-    jaxpr: Jaxpr, captured: Sequence[Any], name: str, machine: Machine
+    jaxpr: Jaxpr, captured: Sequence[Any], name: str, machine: Machine, tape_bytes: int = 0
 ) -> StandaloneText:
     """LLVM's text of a prepared program that has a native form as a whole.
 
@@ -119,6 +166,7 @@ def write_standalone(
       captured: what its first arguments always are, after its constants.
       name: symbol of the function; ``<name>_error_text`` is that of another one.
       machine: what the code is written for.
+      tape_bytes: most memory for what loops of unknown length keep; such loops are refused if 0.
 
     Raises:
       UnsupportedOperationError: an equation needs more than its operands; names it and its line.
@@ -127,7 +175,7 @@ def write_standalone(
     inputs = (*jaxpr.constvars, *jaxpr.invars)
     given = inputs[len(fixed) :]
     module = Module(machine)
-    function = StandaloneFunction(module, name, len(given), len(jaxpr.outvars))
+    function = StandaloneFunction(module, name, len(given), len(jaxpr.outvars), tape_bytes)
     try:
         env = {}
         for var, value in zip(inputs, fixed, strict=False):
@@ -139,8 +187,11 @@ def write_standalone(
     finally:
         function.release()
     failures = tuple(map(_failure, range(len(program.errors)), program.errors))
+    if function.kept_bytes:
+        text = f"a loop ran for longer than its memory of {function.kept_bytes} bytes allows"
+        failures = (Failure(NO_MEMORY, "MemoryError", text), *failures)
     _write_texts(module, f"{name}_error_text", failures)
-    size = ALIGNMENT + program.memory_bytes
+    size = ALIGNMENT + program.memory_bytes + function.kept_bytes
     routines = tuple(symbol for symbol, _ in program.symbols)
     return StandaloneText(str(module), size, failures, routines)
 
@@ -167,6 +218,6 @@ def _text(module: Module, text: str) -> Value:
     """A constant string as C reads it."""
     data = text.encode().replace(b"\0", b"") + b"\0"
     name = f"@text{len(module.globals)}"
-    escaped = "".join(f"\\{byte:02X}" for byte in data)
-    module.globals[name] = f'{name} = private unnamed_addr constant [{len(data)} x i8] c"{escaped}"'
+    constant = f'private unnamed_addr constant [{len(data)} x i8] c"{escaped(data)}"'
+    module.globals[name] = f"{name} = {constant}"
     return Value(name, POINTER)

@@ -23,6 +23,8 @@ from functrans.emitter.types import I64, POINTER, Type, Value
 from functrans.records import dataclass, field
 
 ALIGNMENT = 64
+MEMORY_END = Value("%memory_end", POINTER)
+"""The address behind a function's memory, where ``Frame.mark_end`` says so."""
 TAPE_BYTES = 24
 """A tape that is an entry of another: an address and two numbers."""
 ON_STACK_BYTES = 1 << 15
@@ -185,6 +187,13 @@ class Frame:
     def before(self) -> AbstractContextManager[None]:
         """Write before everything else."""
         return self._b.within(self._b.memory_section(self._entry))
+
+    def mark_end(self) -> None:
+        """Have ``MEMORY_END`` be the end of the memory: after everything is allocated."""
+        b = self._b
+        with self.before():
+            place = f"ptr {self._memory.text}, i64 {self.arena.size_bytes}"
+            b.statement(f"{MEMORY_END.text} = getelementptr i8, {place}")
 
     def release(self) -> None:
         """Give the memory back: before the function returns, after everything is allocated."""

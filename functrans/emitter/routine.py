@@ -88,7 +88,9 @@ class Routines(Numbers):
 
     def on(self, builder: Builder) -> Routines:
         """The emitter of another function of the program, without workspace and errors."""
-        return Routines(builder, _refuse, _refuse, self._symbol)
+        inner = Routines(builder, _refuse, _refuse, self._symbol)
+        inner.on_threads = self.on_threads
+        return inner
 
     # memory
 

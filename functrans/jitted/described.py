@@ -169,6 +169,7 @@ class Described(ABC):
         name: str | None = None,
         kind: str = "object",
         target: str | None = None,
+        tape_bytes: int = 0,
         **kwargs: object,
     ) -> Exported:
         """Write the function as code that needs no Python, for arguments like these.
@@ -182,7 +183,10 @@ class Described(ABC):
             ``cc``; ``"llvm"`` or ``"c-free"``, LLVM's text.
           target: a processor of this architecture (``"x86-64-v3"``), or a triple
             (``"aarch64-linux-gnu"``); the processor of this machine if not given.
-          **kwargs: more arguments of the function.
+          tape_bytes: how much memory loops of unknown length may take for what their derivatives
+            need; functions with such loops are refused if it is 0.
+          **kwargs: more arguments of the function; those called as the options here can be passed
+            by position only.
 
         Raises:
           CompilationError: llvmlite is missing, or there is no C compiler for a shared library.
@@ -201,7 +205,8 @@ class Described(ABC):
         """
         jaxpr, captured, treedef = self._for_c("export", args, kwargs)
         results = tree.paths_of(treedef, "out")
-        return export_program(jaxpr, captured, results, path, name=name, kind=kind, target=target)
+        options: dict[str, Any] = {"kind": kind, "target": target, "tape_bytes": tape_bytes}
+        return export_program(jaxpr, captured, results, path, name=name, **options)
 
     def _for_c(
         self, who: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]

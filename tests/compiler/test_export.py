@@ -367,8 +367,37 @@ def test_errors_are_numbers_with_names_and_texts(tmp_path: Path) -> None:
 # refusals ----------------------------------------------------------------------------------------
 
 
-def tape(x: Any) -> Any:
+def slope_of_newton(x: Any) -> Any:
     return ft.grad(newton)(x)
+
+
+def slope_of_loops(x: Any) -> Any:
+    """The derivative of a loop of unknown length that has another one in each round."""
+
+    def outer(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        x, k = state
+        inner = lax.while_loop(lambda s: s[1] < k, lambda s: (np.sin(s[0]), s[1] + 1), (x, 0))
+        return inner[0] * 1.1, k + 1
+
+    return ft.grad(lambda x: lax.while_loop(lambda s: s[1] < 6, outer, (x, 0))[0])(x)
+
+
+@needs_cc
+@pytest.mark.parametrize("fun", [slope_of_newton, slope_of_loops])
+def test_derivatives_of_loops_take_memory_from_the_workspace(tmp_path: Path, fun: Any) -> None:
+    jitted, x = ft.jit(fun), np.array(2.0)
+    expected = jitted(x)
+    exported = jitted.export(tmp_path, x, name="slope", kind="shared", tape_bytes=20_000)
+    assert exported.workspace_bytes >= 20_000
+    assert not [symbol for symbol in exported.external if "alloc" in symbol]
+    for workspace_at in (0, 5):
+        status, (result,) = called(exported, [x], [expected], workspace_at)
+        assert status == 0
+        assert result.tobytes() == expected.tobytes()
+    (tmp_path / "small").mkdir()
+    exported = jitted.export(tmp_path / "small", x, name="slope", kind="shared", tape_bytes=64)
+    assert exported.statuses[2] == "SLOPE_MEMORY_ERROR"
+    assert called(exported, [x], [expected])[0] == 2
 
 
 REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
@@ -380,7 +409,7 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
         lambda x: np.argpartition(x, 2), (np.ones(5),), r"argpartition.* at test_export\.py:\d+",
     ),
     "fft": (lambda x: np.fft.fft(x), (np.ones(8),), r"part of NumPy.* \(at test_export\.py:\d+"),
-    "tape": (tape, (np.array(2.0),), r"memory without bound.* \(at test_export\.py:\d+"),
+    "tape": (slope_of_newton, (np.array(2.0),), r"tape_bytes=.* \(at test_export\.py:\d+"),
 }  # fmt: skip
 
 
@@ -399,6 +428,7 @@ OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"name": "two words"}, ValueError, "'two words' is no name"),
     ({"name": "double"}, ValueError, "'double' is no name"),
     ({"name": "fma"}, ValueError, "another function 'fma'"),
+    ({"tape_bytes": -1}, ValueError, "tape_bytes must be an integer from 0 on"),
     ({"kind": "shared", "target": "aarch64-windows"}, UnsupportedOperationError, "link it there"),
 ]  # fmt: skip
 
