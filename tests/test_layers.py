@@ -105,8 +105,8 @@ bodies rounds
 blocks
 programs
 cost donation standalone
-compiled header
-inspect reference
+compiled interface
+bindings header inspect reference
 export interop
 """,
     "control": """

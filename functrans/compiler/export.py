@@ -1,7 +1,9 @@
 """Programs that leave Python, as files.
 
 Here: ``export_program``, from a program to a C header beside an object file, a shared library or
-LLVM's text. Not here: the code (``compiler.standalone``), the header's text (``compiler.header``).
+LLVM's text, and ``Exported``, which says what was written. Not here: the code
+(``compiler.standalone``), what C sees of it (``compiler.interface``), the texts of headers
+(``compiler.header``, ``compiler.bindings``).
 
 Everything is made in memory or in a directory of its own first; files with the right names appear
 when nothing can fail any more but renaming.
@@ -21,28 +23,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from functrans.compiler.bindings import cmake_text, fortran_text
 from functrans.compiler.compiled import optimisation_level
-from functrans.compiler.header import (
-    Leaf,
-    c_name,
-    c_names,
-    declaration_of,
-    header_text,
-    is_c_name,
-    status_names,
-)
+from functrans.compiler.header import header_text
 from functrans.compiler.inspect import host_calls
+from functrans.compiler.interface import Interface, Leaf, c_name, c_names, is_c_name
 from functrans.compiler.prepare import prepare
-from functrans.compiler.standalone import StandaloneText, write_standalone
+from functrans.compiler.standalone import write_standalone
 from functrans.compiler.support import NativePart, partition
+from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Jaxpr
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.machine import engine
 from functrans.machine.system import system
-from functrans.records import dataclass
+from functrans.records import dataclass, field
 
 KINDS = ("object", "shared", "llvm", "c-free")
 """What can be written beside the header; ``"c-free"`` is another name of ``"llvm"``."""
+ALSO = ("cmake", "fortran")
+"""What can be written beside that."""
 
 _SHARED = {"windows": "{}.dll", "macos": "lib{}.dylib", "posix": "lib{}.so"}
 _COMPILER_NAMES = frozenset(
@@ -54,6 +55,51 @@ _COMPILER_NAMES = frozenset(
 
 _NOT_FREE = re.compile(r"functrans|ft_|Py|_Py|(m|c|re)alloc$|free$|madvise|pthread_")
 """What no exported code refers to: that would be a fault here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a program is written.
+
+    Attributes:
+      name: of the function; made from the program's if not given.
+      kind: one of ``KINDS``.
+      target: what ``engine.foreign_target`` takes.
+      tape_bytes: most memory for what loops of unknown length keep for their derivatives.
+      tables: arrays that become constants of the code, as ``<name>_<key>``.
+      also: which of ``ALSO``.
+    """
+
+    name: str | None = None
+    kind: str = "object"
+    target: str | None = None
+    tape_bytes: int = 0
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    also: Sequence[str] = ()
+
+    def check(self) -> None:
+        """Refuse what makes no sense.
+
+        Raises:
+          ValueError: the message says what there is.
+        """
+        if self.kind not in KINDS:
+            raise ValueError(f"export: kind {self.kind!r} is none of {_listed(KINDS)}")
+        names = [] if self.name is None else [self.name]
+        for name in (*names, *(f"f_{key}" for key in self.tables)):
+            if not is_c_name(name):
+                raise ValueError(f"export: name {name!r} is no name in C")
+        size = self.tape_bytes
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            raise ValueError(f"export: tape_bytes must be an integer from 0 on, got {size!r}")
+        if isinstance(self.also, str) or not set(self.also) <= set(ALSO):
+            raise ValueError(f"export: also={self.also!r} is no sequence of {_listed(ALSO)}")
+        if "cmake" in self.also and self.kind not in ("object", "shared"):
+            raise ValueError(f"export: CMake has no use for kind {self.kind!r}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +134,7 @@ def export_program(
     captured: Sequence[Any],
     results: Sequence[str],
     path: str | os.PathLike[str],
-    *,
-    name: str | None = None,
-    kind: str = "object",
-    target: str | None = None,
-    tape_bytes: int = 0,
+    **given: Any,
 ) -> Exported:
     """Write a simplified program to files that other programs are built from.
 
@@ -101,62 +143,93 @@ def export_program(
       captured: what its first arguments always are.
       results: key paths of its results.
       path: directory of the files; it is made if it is not there.
-      name: of the function; made from the program's if not given.
-      kind: one of ``KINDS``.
-      target: what ``engine.foreign_target`` takes.
-      tape_bytes: most memory for what loops of unknown length keep for their derivatives.
+      **given: how it is written: ``Options``.
 
     Raises:
       UnsupportedOperationError: an equation has no native form, or needs Python or its libraries.
-      ValueError: there is no such kind, target or name in C, or ``tape_bytes`` is no size.
+      ValueError: an option makes no sense.
       CompilationError: llvmlite is missing, or a shared library cannot be linked.
       NotADirectoryError: there is a file in the place of the directory.
     """
-    folder = Path(path)
-    if kind not in KINDS:
-        raise ValueError(f"export: kind {kind!r} is none of {', '.join(map(repr, KINDS))}")
-    if name is not None and not is_c_name(name):
-        raise ValueError(f"export: name {name!r} is no name of a function in C")
-    if isinstance(tape_bytes, bool) or not isinstance(tape_bytes, int) or tape_bytes < 0:
-        raise ValueError(f"export: tape_bytes must be an integer from 0 on, got {tape_bytes!r}")
+    options = Options(**given)
+    options.check()
+    folder, kind = Path(path), options.kind
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"export: {folder} is a file, and no directory to write into")
-    try:
-        goal = engine.foreign_target(target)
-    except ValueError as error:
-        raise ValueError(f"export: {error}") from None
+    goal = _target(options.target)
     linker = _linker(goal) if kind == "shared" else ""
-    name = name or c_name(jaxpr.name, "program")
-    prepared = _native(jaxpr)
-    text = write_standalone(prepared, captured, name, engine.machine(goal), tape_bytes)
-    _check_unique(name, text)
-    arguments, made = _leaves(jaxpr, len(captured), results, name)
-    level = optimisation_level(text.text)
-    code = engine.compile_object(text.text, level, goal)
-    external = _external(code, text)
-    if any(map(_NOT_FREE.match, external)):
-        raise CompilationError(f"export: the code of {name} refers to {', '.join(external)}")
-    about = _about(
-        jaxpr.name or name, goal, [symbol for symbol in external if symbol not in text.routines]
-    )
-    header = header_text(name, text, arguments, made, about)
+    interface = _interface(jaxpr, captured, results, goal, options)
+    name, text = interface.name, interface.text.text
+    code = engine.compile_object(text, optimisation_level(text), goal)
+    external = _external(code, interface)
     if kind == "object":
         file, data = f"{name}.o", code
     elif kind == "shared":
-        file = _SHARED[system()].format(name)
-        data = _linked(linker, code)
+        file, data = _SHARED[system()].format(name), _linked(linker, code)
     else:
-        file, data = f"{name}.ll", f'target triple = "{goal.triple}"\n{text.text}'.encode()
-    _write(folder, {file: data, f"{name}.h": header.encode()})
+        file, data = f"{name}.ll", f'target triple = "{goal.triple}"\n{text}'.encode()
+    about = _about(jaxpr.name or name, goal, interface, external)
+    texts = {f"{name}.h": header_text(interface, about)}
+    if "cmake" in options.also:
+        texts[f"{name}.cmake"] = cmake_text(interface, file)
+    if "fortran" in options.also:
+        texts[f"{name}.f90"] = fortran_text(interface)
+    _write(folder, {file: data, **{key: value.encode() for key, value in texts.items()}})
     return Exported(
         name,
-        declaration_of(name, arguments, made),
+        interface.declaration,
         folder / f"{name}.h",
         folder / file,
-        text.workspace_bytes,
-        status_names(name, text),
+        interface.text.workspace_bytes,
+        interface.statuses,
         external,
     )
+
+
+def _target(name: str | None) -> engine.Target:
+    try:
+        return engine.foreign_target(name)
+    except ValueError as error:
+        raise ValueError(f"export: {error}") from None
+
+
+def _interface(
+    jaxpr: Jaxpr,
+    captured: Sequence[Any],
+    results: Sequence[str],
+    goal: engine.Target,
+    options: Options,
+) -> Interface:
+    """The function with its code."""
+    name = options.name or c_name(jaxpr.name, "program")
+    tables = {f"{name}_{key}": _table(key, value) for key, value in options.tables.items()}
+    machine = engine.machine(goal)
+    text = write_standalone(_native(jaxpr), captured, name, machine, options.tape_bytes, tables)
+    _check_unique((name, *tables), text.text)
+    given = jaxpr.in_avals[len(captured) :]
+    paths = list(jaxpr.arg_names[len(captured) :]) or [f"args[{i}]" for i in range(len(given))]
+    taken = (name, f"{name}_error_text", "workspace", "status")
+    names = c_names(paths, "arg", taken)
+    made = c_names(results, "out", (*taken, *names))
+    rows: Any = zip(names, paths, given, strict=True)
+    outs: Any = zip(made, results, jaxpr.out_avals, strict=True)
+    arrays: Any = zip(tables, options.tables, tables.values(), strict=True)
+    return Interface(
+        name,
+        text,
+        tuple([Leaf(*row) for row in rows]),
+        tuple([Leaf(*row) for row in outs]),
+        tuple([Leaf(key, path, ShapedArray(x.shape, x.dtype)) for key, path, x in arrays]),
+    )
+
+
+def _table(key: str, value: object) -> np.ndarray:
+    """A constant array, in native byte order."""
+    array = np.asarray(value)
+    dtype = array.dtype.newbyteorder("=")
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        raise TypeError(f"export: tables[{key!r}] is of dtype {dtype}, which has no type in C")
+    return np.array(array, dtype, order="C")
 
 
 def _native(jaxpr: Jaxpr) -> Jaxpr:
@@ -171,41 +244,34 @@ def _native(jaxpr: Jaxpr) -> Jaxpr:
     return prepared
 
 
-def _check_unique(name: str, text: StandaloneText) -> None:
-    """Refuse a name that the code uses for something else."""
-    used = re.findall(r"^(?:define|declare)[^@\n]*@([\w.]+)\(", text.text, re.MULTILINE)
-    if used.count(name) > 1 or name in _COMPILER_NAMES:
-        raise ValueError(
-            f"export: the code calls another function {name!r}; give it another name with name="
-        )
+def _check_unique(names: Sequence[str], text: str) -> None:
+    """Refuse names that the code uses for something else."""
+    used = re.findall(r"^(?:(?:define|declare)[^@\n]*)?@([\w.]+)(?:\(| = )", text, re.MULTILINE)
+    for name in names:
+        if used.count(name) > 1 or name in _COMPILER_NAMES:
+            raise ValueError(
+                f"export: the code calls another function {name!r}; give it another name with name="
+            )
 
 
-def _leaves(
-    jaxpr: Jaxpr, n_captured: int, results: Sequence[str], name: str
-) -> tuple[list[Leaf], list[Leaf]]:
-    """Arguments and results of the function."""
-    given = jaxpr.in_avals[n_captured:]
-    paths = list(jaxpr.arg_names[n_captured:]) or [f"args[{i}]" for i in range(len(given))]
-    taken = (name, f"{name}_error_text", "workspace", "status")
-    names = c_names(paths, "arg", taken)
-    made = c_names(results, "out", (*taken, *names))
-    rows: Any = zip(names, paths, given, strict=True)
-    outs: Any = zip(made, results, jaxpr.out_avals, strict=True)
-    return [Leaf(*row) for row in rows], [Leaf(*row) for row in outs]
-
-
-def _external(code: bytes, text: StandaloneText) -> tuple[str, ...]:
+def _external(code: bytes, interface: Interface) -> tuple[str, ...]:
     """Functions that object code refers to; where it is not ELF, those of the text."""
     try:
-        return tuple(sorted(engine.object_symbols(code)[1]))
+        found = tuple(sorted(engine.object_symbols(code)[1]))
     except CompilationError:
-        return text.routines
+        return interface.text.routines
+    if any(map(_NOT_FREE.match, found)):
+        raise CompilationError(f"export: {interface.name} refers to {', '.join(found)}")
+    return found
 
 
-def _about(what: str, goal: engine.Target, functions: Sequence[str]) -> list[str]:
+def _about(
+    what: str, goal: engine.Target, interface: Interface, external: Sequence[str]
+) -> list[str]:
     """What the header says first."""
     own = sys.modules[__name__.partition(".")[0]].__version__
     lines = [f"{what}, made by functrans {own} for {goal.triple} ({goal.cpu})."]
+    functions = [symbol for symbol in external if symbol not in interface.text.routines]
     if functions:
         lines.append(f"It calls these functions of the C library (-lm): {', '.join(functions)}.")
     return lines

@@ -22,7 +22,8 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,8 @@ from functrans.emitter.builder import Builder, Module
 from functrans.emitter.types import I32, I64, POINTER, Machine, Value
 from functrans.errors import UnsupportedOperationError
 from functrans.records import dataclass
+
+NO_TABLES: Mapping[str, np.ndarray] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,12 @@ class StandaloneFunction(ProgramFunction):
 
 
 def write_standalone(
-    jaxpr: Jaxpr, captured: Sequence[Any], name: str, machine: Machine, tape_bytes: int = 0
+    jaxpr: Jaxpr,
+    captured: Sequence[Any],
+    name: str,
+    machine: Machine,
+    tape_bytes: int = 0,
+    tables: Mapping[str, np.ndarray] = NO_TABLES,
 ) -> StandaloneText:
     """LLVM's text of a prepared program that has a native form as a whole.
 
@@ -167,6 +175,7 @@ def write_standalone(
       name: symbol of the function; ``<name>_error_text`` is that of another one.
       machine: what the code is written for.
       tape_bytes: most memory for what loops of unknown length keep; such loops are refused if 0.
+      tables: constant arrays in C order that others may read, by symbol.
 
     Raises:
       UnsupportedOperationError: an equation needs more than its operands; names it and its line.
@@ -191,6 +200,10 @@ def write_standalone(
         text = f"a loop ran for longer than its memory of {function.kept_bytes} bytes allows"
         failures = (Failure(NO_MEMORY, "MemoryError", text), *failures)
     _write_texts(module, f"{name}_error_text", failures)
+    for symbol, table in tables.items():
+        data = table.tobytes() or bytes(table.itemsize)
+        constant = f'constant [{len(data)} x i8] c"{escaped(data)}", align {ALIGNMENT}'
+        module.globals[f"@{symbol}"] = f"@{symbol} = {constant}"
     size = ALIGNMENT + program.memory_bytes + function.kept_bytes
     routines = tuple(symbol for symbol, _ in program.symbols)
     return StandaloneText(str(module), size, failures, routines)

@@ -2,7 +2,8 @@
 
 Here: where it stands, each imported when it is first asked for. It is the one way up: that a loop
 of chunks in a Jacobian is ``lax.scan``, that tracers have operators, that a ``Jaxpr`` prints
-itself, that functions of plain code are rewritten. Beside the public names of ``functrans`` it is
+itself, that functions of plain code are rewritten; and code that few processes need, as what writes
+programs to files. Beside the public names of ``functrans`` it is
 the only place where an import of functrans is deferred. Not here: the functions.
 
 Layer: ``core`` (it imports nothing else of functrans at once).
@@ -16,6 +17,7 @@ _PLACES = {
     "call_twin": ("functrans.plain.entry", "call_twin"),
     "call_within": ("functrans.plain.entry", "call_within"),
     "conversion_error": ("functrans.conversion", "conversion_error"),
+    "export_program": ("functrans.compiler.export", "export_program"),
     "jacobian_of_sparsity": ("functrans.sparse.api", "jacobian_of_sparsity"),
     "library_error": ("functrans.conversion", "library_error"),
     "jaxpr_methods": ("functrans.tables", "jaxpr_methods"),

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from functrans import pytrees as tree
-from functrans.compiler.export import Exported, export_program
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control.native import as_compiled
+from functrans.core.deferred import deferred
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import current_config
 from functrans.errors import UnsupportedOperationError
@@ -26,6 +26,9 @@ from functrans.jitted.explanations import Explanation, explain
 from functrans.jitted.guards import check_all_paths
 from functrans.jitted.lowered import CallKind, Lowered, LoweredStep
 from functrans.jitted.signatures import Signature
+
+if TYPE_CHECKING:
+    from functrans.compiler.export import Exported
 
 
 class Described(ABC):
@@ -170,6 +173,8 @@ class Described(ABC):
         kind: str = "object",
         target: str | None = None,
         tape_bytes: int = 0,
+        tables: Mapping[str, Any] | None = None,
+        also: Sequence[str] = (),
         **kwargs: object,
     ) -> Exported:
         """Write the function as code that needs no Python, for arguments like these.
@@ -185,6 +190,10 @@ class Described(ABC):
             (``"aarch64-linux-gnu"``); the processor of this machine if not given.
           tape_bytes: how much memory loops of unknown length may take for what their derivatives
             need; functions with such loops are refused if it is 0.
+          tables: arrays that the header declares and the code holds, by name: the rows and columns
+            of the entries of a sparse result, say; ``rows`` is ``<name>_rows`` in C.
+          also: more files: ``"cmake"``, for CMake to include, and ``"fortran"``, a module of
+            Fortran that declares the function.
           **kwargs: more arguments of the function; those called as the options here can be passed
             by position only.
 
@@ -192,7 +201,7 @@ class Described(ABC):
           CompilationError: llvmlite is missing, or there is no C compiler for a shared library.
           UnsupportedOperationError: a part of the function has no native form or needs Python, or
             it is specialised and takes several paths.
-          ValueError: there is no such kind, target or name; the message says what there is.
+          ValueError: an option makes no sense; the message says what there is.
 
         Example:
           >>> import tempfile
@@ -205,8 +214,11 @@ class Described(ABC):
         """
         jaxpr, captured, treedef = self._for_c("export", args, kwargs)
         results = tree.paths_of(treedef, "out")
-        options: dict[str, Any] = {"kind": kind, "target": target, "tape_bytes": tape_bytes}
-        return export_program(jaxpr, captured, results, path, name=name, **options)
+        exported: Exported = deferred.export_program(
+            jaxpr, captured, results, path, name=name, kind=kind, target=target,
+            tape_bytes=tape_bytes, tables=tables or {}, also=also,
+        )  # fmt: skip
+        return exported
 
     def _for_c(
         self, who: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -1,6 +1,7 @@
 """Programs as object files and libraries that C programs are built from."""
 
 import ctypes
+import math
 import os
 import platform
 import re
@@ -18,7 +19,7 @@ from numpy.linalg import _umath_linalg
 import functrans as ft
 from functrans import lax
 from functrans.compiler.export import Exported
-from functrans.compiler.header import c_names
+from functrans.compiler.interface import c_names
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.machine import engine
 
@@ -70,11 +71,14 @@ def leaves(value: Any) -> list[np.ndarray]:
     return [np.asarray(x) for x in ft.tree.leaves(value)]
 
 
-def compiled(folder: Path, exported: Exported, main: str, *flags: str) -> Path:
+def compiled(
+    folder: Path, exported: Exported, main: str, *flags: str, compiler: str = "cc"
+) -> Path:
     """A C program that is linked to exported code."""
     source, program = folder / "main.c", folder / "main"
     source.write_text(main)
-    command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-o", str(program)]
+    command = [compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
+    command += ["-o", str(program)]
     command += [f"-I{exported.header.parent}", str(source), str(exported.code), *flags, "-lm"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert not run.returncode, run.stderr
@@ -300,6 +304,36 @@ def test_targets(tmp_path: Path, target: str) -> None:
         assert struct.unpack_from("<HH", data, 16) == (1, MACHINES[target])  # relocatable
 
 
+EMULATOR = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
+
+
+@pytest.mark.skipif(
+    EMULATOR is None or shutil.which("aarch64-linux-gnu-gcc") is None,
+    reason="there is no compiler and emulator for ARM",
+)
+def test_another_processor_computes_the_same_bits(tmp_path: Path) -> None:
+    assert EMULATOR is not None
+    arrays = {"scan": 62, "large memory": 300_000, "batch": 30, "rounds": 128_000}
+    for name, size in arrays.items():
+        fun, args = PROGRAMS[name]
+        shapes = [np.shape(x) for x in args]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+
+        def flat(x: Any, fun: Any = fun, shapes: Any = shapes, ends: Any = ends) -> Any:
+            parts = np.split(x, ends.tolist())
+            return fun(*[part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)])
+
+        x = rng.normal(size=size)
+        jitted = ft.jit(flat)
+        expected = jitted(x)
+        exported = jitted.export(tmp_path, x, name="program", target="aarch64-linux-gnu")
+        main = main_of(exported, x, expected, "double")
+        program = compiled(tmp_path, exported, main, "-static", compiler="aarch64-linux-gnu-gcc")
+        command = [EMULATOR, str(program)]
+        run = subprocess.run(command, input=x.tobytes(), capture_output=True, check=True)
+        assert run.stdout == expected.tobytes(), name
+
+
 @pytest.mark.parametrize("kind", ["llvm", "c-free"])
 def test_text(tmp_path: Path, kind: str) -> None:
     exported = ft.jit(rosenbrock).export(tmp_path, np.ones(9), kind=kind)
@@ -339,6 +373,136 @@ def test_the_example_in_a_header_runs(tmp_path: Path) -> None:
         subprocess.run([tmp_path / "main_cpp"], check=True)
 
 
+STRUCTS = """
+#include <stdio.h>
+#include <string.h>
+#include "step.h"
+
+static unsigned char workspace[STEP_WORKSPACE_BYTES];
+
+int main(void) {
+    double w[12], b[3] = {1.0, 2.0, 3.0}, x[4] = {0.5, -1.0, 2.0, 0.25};
+    double y[3], z[6], flat_y[3], flat_z[6];
+    uint16_t half[4], flat_half[4];
+    bool is_positive[4], flat_is_positive[4];
+    for (int i = 0; i < 12; i++) w[i] = 0.1 * i;
+    const step_params params = {b, w};
+    const step_out out = {half, y, z, is_positive};
+    if (step_call(&params, x, &out, workspace) != STEP_OK) return 1;
+    if (step(b, w, x, flat_half, flat_y, flat_z, flat_is_positive, workspace) != STEP_OK) return 2;
+    if (memcmp(y, flat_y, sizeof y) || memcmp(z, flat_z, sizeof z)) return 3;
+    return is_positive[1] || !is_positive[2] || z[1] != 0.0 || z[0] != y[0];
+}
+"""
+
+
+@needs_cc
+def test_containers_are_structs_in_another_function(tmp_path: Path) -> None:
+    def step(params: Any, x: Any) -> Any:
+        y = np.tanh(params["w"] @ x + params["b"])
+        return {"y": y, "z": y.astype(np.complex128), "half": x.astype(np.float16)}, x > 0
+
+    params = {"w": np.ones((3, 4)), "b": np.ones(3)}
+    exported = ft.jit(step).export(tmp_path, params, np.ones(4), name="step")
+    subprocess.run([compiled(tmp_path, exported, STRUCTS)], check=True)
+    plain = ft.jit(rosenbrock).export(tmp_path, np.ones(4), name="plain")
+    assert "struct" not in plain.header.read_text()
+
+
+SPARSE = """
+#include <stdio.h>
+#include "slopes.h"
+
+static unsigned char workspace[SLOPES_WORKSPACE_BYTES];
+
+int main(void) {
+    double x[6] = {0.5, -1.0, 2.0, 0.25, 3.0, 1.5}, entries[10];
+    if (slopes(x, entries, workspace) != SLOPES_OK) return 1;
+    for (int row = 0; row < 5; row++)
+        for (int k = slopes_indptr[row]; k < slopes_indptr[row + 1]; k++)
+            printf("%d %d %.17g\\n", row, (int)slopes_indices[k], entries[k]);
+    return 0;
+}
+"""
+
+
+@needs_cc
+def test_tables_hold_the_pattern_of_a_sparse_result(tmp_path: Path) -> None:
+    jacobian = ft.sparse_jacobian(lambda x: x[1:] ** 2 * x[:-1])
+    x = np.array([0.5, -1.0, 2.0, 0.25, 3.0, 1.5])
+    pattern = jacobian.pattern(x)
+    tables = {"indptr": pattern.indptr, "indices": pattern.indices}
+    exported = ft.jit(lambda x: jacobian.values(x)).export(
+        tmp_path, x, name="slopes", tables=tables
+    )
+    program = compiled(tmp_path, exported, SPARSE)
+    run = subprocess.run([program], capture_output=True, text=True, check=True)
+    found = np.array([line.split() for line in run.stdout.splitlines()], float)
+    expected = jacobian(x).tocoo()
+    assert found[:, 0].tolist() == expected.row.tolist()
+    assert found[:, 1].tolist() == expected.col.tolist()
+    assert found[:, 2].tolist() == expected.data.tolist()
+
+
+CMAKE = """
+cmake_minimum_required(VERSION 3.18)
+project(example C)
+include({folder}/slope.cmake)
+add_executable(program main.c)
+target_link_libraries(program PRIVATE slope)
+"""
+
+
+@needs_cc
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="there is no CMake")
+@pytest.mark.parametrize("kind", ["object", "shared"])
+def test_cmake_includes_the_function(tmp_path: Path, kind: str) -> None:
+    slope, x = ft.jit(ft.grad(rosenbrock)), rng.normal(size=20)
+    folder = tmp_path / "out"
+    exported = slope.export(folder, x, name="slope", kind=kind, also=["cmake"])
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE.format(folder=folder))
+    (tmp_path / "main.c").write_text(main_of(exported, x, x, "double"))
+    for step in (
+        ["-S", str(tmp_path), "-B", str(tmp_path / "b")],
+        ["--build", str(tmp_path / "b")],
+    ):
+        run = subprocess.run(["cmake", *step], capture_output=True, text=True, check=False)
+        assert not run.returncode, run.stdout + run.stderr
+    program = tmp_path / "b" / "program"
+    found = subprocess.run([program], input=x.tobytes(), capture_output=True, check=True)
+    assert found.stdout == slope(x).tobytes()
+
+
+FORTRAN = """
+program main
+  use slope_interface
+  implicit none
+  real(c_double) :: x(4), g(4)
+  integer(c_int8_t) :: workspace(slope_workspace_bytes)
+  x = slope_start
+  if (slope(x, g, workspace) /= slope_ok) error stop
+  write (*, '(es25.17)') g
+end program
+"""
+
+
+def test_fortran_declares_the_function(tmp_path: Path) -> None:
+    slope, x = ft.jit(ft.grad(rosenbrock)), np.array([0.5, -1.0, 2.0, 0.25])
+    exported = slope.export(tmp_path, x, name="slope", also=["fortran"], tables={"start": x})
+    text = (tmp_path / "slope.f90").read_text()
+    assert "real(c_double), intent(in) :: x(*)  ! x: float64[4]" in text
+    assert max(map(len, text.splitlines())) <= 132
+    compiler = shutil.which("gfortran")
+    if compiler is None:
+        pytest.skip("there is no gfortran")
+    (tmp_path / "main.f90").write_text(FORTRAN)
+    sources = [str(tmp_path / "slope.f90"), str(tmp_path / "main.f90"), str(exported.code)]
+    command = [compiler, "-std=f2018", "-Wall", f"-J{tmp_path}", "-o", str(tmp_path / "main")]
+    subprocess.run([*command, *sources], check=True)
+    run = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
+    assert np.array(run.stdout.split(), float).tolist() == slope(x).tolist()
+
+
 def test_names_in_c() -> None:
     texts = ["x", "params['w']", "params.w", "int", "3", "é", "x", "workspace"]
     assert c_names(texts, "arg", ("workspace",)) == [
@@ -353,7 +517,7 @@ def test_errors_are_numbers_with_names_and_texts(tmp_path: Path) -> None:
     exported = jitted.export(tmp_path, x, i, name="pick", kind="shared")
     ((status, name),) = [item for item in exported.statuses.items() if item[0]]
     assert name == "PICK_INDEX_ERROR"
-    assert f"{name} = {status}, /* " in exported.header.read_text()
+    assert f"{name} = {status} /* " in exported.header.read_text()
     assert called(exported, [x, i], [x[:2]])[0] == status
     text = ctypes.CDLL(str(exported.code)).pick_error_text
     text.restype = ctypes.c_char_p
@@ -426,6 +590,11 @@ OPTIONS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"target": "pdp11"}, ValueError, "target 'pdp11' is neither .* aarch64"),
     ({"target": "riscv64-linux-gnu"}, ValueError, "nor a triple"),
     ({"name": "two words"}, ValueError, "'two words' is no name"),
+    ({"tables": {"two words": [1]}}, ValueError, "'f_two words' is no name"),
+    ({"tables": {"words": ["a"]}}, TypeError, r"tables\['words'\] is of dtype <U1"),
+    ({"also": "cmake"}, ValueError, "also='cmake' is no sequence of 'cmake', 'fortran'"),
+    ({"also": ["rust"]}, ValueError, "is no sequence of 'cmake', 'fortran'"),
+    ({"kind": "llvm", "also": ["cmake"]}, ValueError, "no use for kind 'llvm'"),
     ({"name": "double"}, ValueError, "'double' is no name"),
     ({"name": "fma"}, ValueError, "another function 'fma'"),
     ({"tape_bytes": -1}, ValueError, "tape_bytes must be an integer from 0 on"),

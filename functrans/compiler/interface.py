@@ -1,0 +1,189 @@
+"""What C sees of a program that leaves Python: names, types and numbers.
+
+Here: names that C takes (``c_name``, ``c_names``), ``Leaf``, an array that C passes, ``Group``,
+leaves that belong together, and ``Interface``, all of a function. Not here: the function itself
+(``compiler.standalone``), the texts that declare it (``compiler.header``, ``compiler.bindings``).
+
+Every leaf is a flat pointer. Complex numbers are pairs of floats, since C and C++ name their types
+in different ways, and the 16-bit floats are their bits.
+
+Layer: ``compiler``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from functrans.compiler.standalone import StandaloneText
+from functrans.core.avals import ShapedArray
+from functrans.records import dataclass
+
+_C_TYPES = {
+    "float64": "double", "float32": "float", "complex128": "double", "complex64": "float",
+    "float16": "uint16_t", "bfloat16": "uint16_t", "bool": "bool",
+}  # fmt: skip
+"""Types of elements in C, but for integers."""
+
+_C_WORDS = """
+alignas alignof and auto bool break case catch char const constexpr continue default delete do
+double else enum explicit export extern false float for friend goto if inline int long main mutable
+namespace new not nullptr operator or private protected public register restrict return short signed
+sizeof static struct switch template this throw true try typedef typeid typename typeof union
+unsigned using virtual void volatile while xor NULL class asm
+"""
+"""Words of C and C++ that are no names."""
+
+
+def is_c_name(name: str) -> bool:
+    """Whether C and C++ take a name."""
+    return bool(re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII)) and name not in _C_WORDS.split()
+
+
+def c_name(text: str, otherwise: str) -> str:
+    """A name for what a text calls something: ``params_w`` for ``params['w']``."""
+    name = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or otherwise
+    name = name if name[0].isalpha() else f"{otherwise}_{name}"
+    return name if is_c_name(name) else f"{name}_"
+
+
+def c_names(texts: Sequence[str], otherwise: str, taken: Collection[str]) -> list[str]:
+    """Different names for some texts: those that would be alike, or are taken, are numbered."""
+    used = set(taken)
+    found = []
+    for text in texts:
+        wish = name = c_name(text, otherwise)
+        number = 0
+        while name in used:
+            number += 1
+            name = f"{wish}_{number}"
+        used.add(name)
+        found.append(name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An array that C passes or is given.
+
+    Attributes:
+      name: its name in C.
+      path: what Python calls it.
+      aval: its shape and dtype.
+    """
+
+    name: str
+    path: str
+    aval: ShapedArray
+
+    @property
+    def c_type(self) -> str:
+        """The type of what it points to."""
+        name = self.aval.dtype.name
+        return _C_TYPES.get(name) or f"{name}_t"
+
+    @property
+    def length(self) -> int:
+        """How many of these there are."""
+        size: int = self.aval.size
+        return size * (2 if self.aval.dtype.kind == "c" else 1)
+
+    @property
+    def root(self) -> str:
+        """The argument that it belongs to, or ``"out"``."""
+        found = re.match(r"\w+", self.path)
+        return found[0] if found else self.path
+
+    @property
+    def note(self) -> str:
+        """What it is, in words."""
+        what = f"{self.path}: {self.aval.dtype}{list(self.aval.shape)}"
+        if self.aval.dtype.kind == "c":
+            what += ", pairs of real and imaginary parts"
+        if self.c_type == "uint16_t" and self.aval.dtype.kind != "u":
+            what += ", as bits"
+        return what
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The leaves of one argument, or of the result.
+
+    Attributes:
+      name: the argument's in C.
+      fields: names of the leaves within it; empty if it is an array, and no container.
+      leaves: its leaves.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    leaves: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """A function as C sees it.
+
+    Attributes:
+      name: its name.
+      text: its code, what it needs and can end with.
+      arguments: leaves of its arguments, in order.
+      results: leaves of its result.
+      tables: constant arrays beside it.
+    """
+
+    name: str
+    text: StandaloneText
+    arguments: tuple[Leaf, ...]
+    results: tuple[Leaf, ...]
+    tables: tuple[Leaf, ...] = ()
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """Arguments and results, in order."""
+        return (*self.arguments, *self.results)
+
+    @property
+    def declaration(self) -> str:
+        """The declaration, on one line."""
+        given = [f"const {leaf.c_type} *{leaf.name}" for leaf in self.arguments]
+        made = [f"{leaf.c_type} *{leaf.name}" for leaf in self.results]
+        return f"int32_t {self.name}({', '.join([*given, *made, 'void *workspace'])})"
+
+    @property
+    def statuses(self) -> Mapping[int, str]:
+        """Names of the numbers that it returns: ``SOLVE_LIN_ALG_ERROR``.
+
+        Errors of one kind are numbered from the second one on.
+        """
+        prefix = self.name.upper()
+        names = {0: f"{prefix}_OK"}
+        counts: Counter[str] = Counter()
+        for failure in self.text.failures:
+            kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", failure.kind).upper()
+            counts[kind] += 1
+            number = f"_{counts[kind]}" if counts[kind] > 1 else ""
+            names[failure.status] = f"{prefix}_{kind}{number}"
+        return names
+
+    @property
+    def groups(self) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
+        """Arguments, and the result, each with its leaves."""
+        taken: list[str] = ["workspace"]
+        found = []
+        for leaves in (self.arguments, self.results):
+            by_root: dict[str, list[Leaf]] = {}
+            for leaf in leaves:
+                by_root.setdefault(leaf.root, []).append(leaf)
+            names = c_names(tuple(by_root), "arg", taken)
+            taken += names
+            rows = zip(names, by_root.items(), strict=True)
+            found.append(tuple(_group(name, *item) for name, item in rows))
+        return found[0], found[1]
+
+
+def _group(name: str, root: str, leaves: Sequence[Leaf]) -> Group:
+    paths = [leaf.path.removeprefix(root) for leaf in leaves]
+    fields = c_names(paths, "item", ()) if any(paths) else ()
+    return Group(name, tuple(fields), tuple(leaves))
