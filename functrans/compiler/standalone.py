@@ -206,7 +206,9 @@ def write_standalone(
         module.globals[f"@{symbol}"] = f"@{symbol} = {constant}"
     size = ALIGNMENT + program.memory_bytes + function.kept_bytes
     routines = tuple(symbol for symbol, _ in program.symbols)
-    return StandaloneText(str(module), size, failures, routines)
+    # C23's function, which few libraries have, is C99's as long as numbers are rounded to nearest
+    code = str(module).replace("@llvm.roundeven.", "@llvm.nearbyint.")
+    return StandaloneText(code, size, failures, routines)
 
 
 def _failure(number: int, error: NativeError) -> Failure:

@@ -148,6 +148,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (rng.normal(size=(64, 2000)),),
     ),
     "while": (newton, (np.array(3.0),)),
+    "rounding": (lambda x: np.round(x) + np.rint(2.0 * x), (np.arange(-4.0, 4.0, 0.25),)),
     "number": (lambda x, n: x * n, (2.5, 3)),
     "batch": (ft.vmap(ft.hessian(rosenbrock)), (rng.normal(size=(5, 6)),)),
     "no results to compute": (lambda x: (x, x), (np.arange(3.0),)),
@@ -156,19 +157,24 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 @needs_cc
+@pytest.mark.parametrize("target", [None, "x86-64"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_libraries_compute_the_bits_of_python(tmp_path: Path, name: str) -> None:
+def test_libraries_compute_the_bits_of_python(
+    tmp_path: Path, name: str, target: str | None
+) -> None:
+    if target and platform.machine() != "x86_64":
+        pytest.skip("a name of processors of x86-64")
     fun, args = PROGRAMS[name]
     jitted = ft.jit(fun)
     expected = leaves(jitted(*args))
-    exported = jitted.export(tmp_path, *args, name="program", kind="shared")
+    exported = jitted.export(tmp_path, *args, name="program", kind="shared", target=target)
     for workspace_at in (0, 1, 63):
         status, results = called(exported, args, expected, workspace_at)
         assert status == 0
         for result, wanted in zip(results, expected, strict=True):
             assert result.tobytes() == wanted.tobytes()
     names = {re.sub(r"f$", "", symbol) for symbol in exported.external}
-    assert names <= {"memcpy", "memmove", "memset", "fma", "fmod"}, names
+    assert names <= {"memcpy", "memmove", "memset", "fma", "fmod", "nearbyint"}, names
 
 
 @needs_cc
