@@ -18,6 +18,7 @@ from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control.native import as_compiled
 from functrans.core.deferred import deferred
+from functrans.core.dispatch import Tracer
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.state import current_config
 from functrans.errors import UnsupportedOperationError
@@ -213,6 +214,11 @@ class Described(ABC):
           <exported int32_t slope(const double *x, double *out, void *workspace)>
         """
         jaxpr, captured, treedef = self._for_c("export", args, kwargs)
+        if any(isinstance(value, Tracer) for value in captured):
+            raise UnsupportedOperationError(
+                f"export of {self.signature.name}: it refers to values of a transform around it, "
+                "which are not known yet; export it outside, or pass them as arguments"
+            )
         results = tree.paths_of(treedef, "out")
         exported: Exported = deferred.export_program(
             jaxpr, captured, results, path, name=name, kind=kind, target=target,

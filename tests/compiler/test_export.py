@@ -583,6 +583,29 @@ REFUSED: dict[str, tuple[Any, tuple[Any, ...], str]] = {
 }  # fmt: skip
 
 
+def test_kernels_of_numba_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+
+    @ft.kernel(out_like=lambda x: x)
+    def doubled(x: Any, out: Any) -> None:
+        for i in range(len(x)):
+            out[i] = 2.0 * x[i]
+
+    with pytest.raises(UnsupportedOperationError, match=r"numba.* \(at test_export\.py:\d+"):
+        ft.jit(lambda x: doubled(x)).export(tmp_path / "out", np.ones(3))
+    assert not list(tmp_path.iterdir())
+
+
+def test_values_of_a_transform_are_refused(tmp_path: Path) -> None:
+    def outer(y: Any) -> Any:
+        ft.jit(lambda x: x * y).export(tmp_path / "out", np.ones(3))
+        return y
+
+    with pytest.raises(UnsupportedOperationError, match="values of a transform around it"):
+        ft.grad(outer)(2.0)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_needs_python_is_refused_with_the_line(tmp_path: Path, name: str) -> None:
     fun, args, message = REFUSED[name]
