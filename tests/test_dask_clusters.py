@@ -124,7 +124,7 @@ def test_an_interrupt_cancels_what_runs(client):
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        ft.grad(summed)(W, da.concatenate([data()] * 50))
+        ft.grad(summed)(W, da.concatenate([data()] * 100))
     limit = time.monotonic() + 20
     while any(client.processing().values()) and time.monotonic() < limit:
         time.sleep(0.1)
