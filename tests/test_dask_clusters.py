@@ -1,5 +1,6 @@
 """Sums on the workers of a cluster: bits, faults, what travels."""
 
+import gc
 import os
 import random
 import signal
@@ -92,6 +93,28 @@ def test_large_operands_go_to_workers_directly(client, monkeypatch):
     monkeypatch.setattr(running, "LARGE_BYTES", 8)
     summed = ft.dask.sum_over(loss)
     np.testing.assert_allclose(ft.grad(summed)(W, data()), ft.grad(loss)(W, X), 1e-9)
+
+
+def test_persisted_data_lives_as_long_as_it_is_asked_for(client):
+    def made():
+        kept = (data() * 1.0).persist()
+        blocks = ft.dask.jacobian(lambda w, x: fnp.tanh(x @ w))(W, kept)
+        summed = ft.dask.sum_over(loss)
+        return (
+            blocks,
+            ft.vjp(lambda w: summed(w, kept), W)[1],
+            ft.linearize(
+                lambda w: ft.dask.sum_over(lambda w, x: fnp.tanh(x.T @ (x @ w)))(w, kept), W
+            )[1],
+        )
+
+    blocks, pull, push = made()
+    gc.collect()
+    time.sleep(0.5)
+    expected = ft.jacobian(lambda w: fnp.tanh(X @ w))(W)
+    np.testing.assert_allclose(blocks.compute(), expected, 1e-9, 1e-12)
+    np.testing.assert_allclose(pull(1.0)[0], ft.grad(loss)(W, X), 1e-9)
+    assert np.isfinite(push(W)).all()
 
 
 def test_exceptions_of_workers_come_back(client):

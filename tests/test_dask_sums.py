@@ -158,6 +158,74 @@ def test_grids_depend_on_chunks_alone(monkeypatch):
         assert all(summed(1.0, values).tobytes() == one.tobytes() for _ in range(5))
 
 
+def test_complex_results_are_not_taken_for_holomorphic():
+    x, ones = cut()[0], np.ones(3) + 0.5j
+    turned = ft.dask.sum_over(lambda w, x: fnp.sum(1j * (x @ w)))
+    close(ft.grad(lambda w: fnp.imag(turned(w, x)))(W), X.sum(0))
+    flipped = ft.dask.sum_over(lambda z, x: fnp.sum(fnp.conj(z) * x))
+    found = ft.grad(lambda z: fnp.real(flipped(z, x) * 1j))(ones)
+    close(found, ft.grad(lambda z: fnp.real(fnp.sum(fnp.conj(z) * X) * 1j))(ones))
+
+
+def test_jacobians_are_those_of_the_time_of_the_call():
+    w = W.copy()
+    blocks = ft.dask.jacobian(lambda w, x: fnp.exp(x @ w))(w, cut()[0])
+    w[:] = 5.0
+    close(blocks.compute(), ft.jacobian(lambda w: fnp.exp(X @ w))(W))
+
+
+def test_other_data_under_the_same_name_is_other_data():
+    summed = ft.dask.sum_over(lambda w, x: w * fnp.sum(x))
+    arrays = [da.from_array(v * np.ones(6), chunks=3, name="same") for v in (1.0, 2.0)]
+    assert [float(summed(1.0, x)) for x in arrays] == [6.0, 12.0]
+    for v in (1.0, 2.0):
+        make = dask.delayed(lambda v=v: v * np.ones(2))
+        assert float(summed(1.0, [make(dask_key_name=f"part-{i}") for i in range(3)])) == 6 * v
+
+
+def test_loaders_are_asked_once_for_the_shapes_of_parts():
+    calls = []
+    make = dask.delayed(lambda i: calls.append(i) or np.full(2, float(i)))
+    parts = [make(i) for i in range(3)]
+    summed = ft.dask.sum_over(lambda w, x: w * fnp.sum(x))
+    assert [float(summed(1.0, parts)) for _ in range(3)] == [6.0] * 3
+    assert len(calls) == 3 * (1 + 3)
+
+
+def test_small_integers_are_added_as_numpy_adds_them():
+    x = da.full(500, 200, chunks=50, dtype="u1")
+    found = ft.dask.sum_over(lambda x: fnp.max(x))(x)
+    assert found == 2000
+    assert found.dtype == np.uint64
+
+
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("name", ["value", "grad", "vmap", "jit", "vmap of grad"])
+def test_losses_with_rules_of_users(kind, name):
+    if kind == "custom_jvp":
+        ruled = ft.custom_jvp(fnp.sin)
+        ruled.defjvp(lambda p, t: (fnp.sin(p[0]), 2.0 * t[0] * fnp.cos(p[0])))
+    else:
+        ruled = ft.custom_vjp(fnp.sin)
+        ruled.defvjp(lambda z: (fnp.sin(z), z), lambda z, ct: (2.0 * ct * fnp.cos(z),))
+    x = cut()[0]
+    summed = ft.dask.sum_over(lambda w, x: fnp.sum(ruled(x @ w)))
+    found = TRANSFORMS[name](lambda w: summed(w, x))(W)
+    close(found, TRANSFORMS[name](lambda w: fnp.sum(ruled(X @ w)))(W))
+
+
+def test_several_results_of_loops_in_reverse():
+    def halved(w):
+        return ft.lax.while_loop(lambda c: fnp.sum(c * c) > 0.1, lambda c: fnp.sin(c) * 0.5, w)
+
+    def rows(w, x):
+        return fnp.tanh(halved(w)) * fnp.sum(x, 0)
+
+    x = cut()[0]
+    summed = ft.dask.sum_over(rows)
+    close(ft.grad(lambda w: fnp.sum(summed(w, x)))(W), ft.grad(lambda w: fnp.sum(rows(w, X)))(W))
+
+
 # refusals ---------------------------------------------------------------------------------------
 
 
@@ -217,3 +285,21 @@ def test_errors_on_workers_name_the_chunk():
 
     broken = da.from_array(X, chunks=(10, 3)).map_blocks(fails, dtype=float, meta=X[:0])
     refused(OSError, "no such disk", lambda w, x: fnp.sum(x @ w), W, broken)
+
+
+def test_data_that_is_more_than_numbers_is_refused():
+    masked = da.ma.masked_greater(da.from_array(np.arange(6.0), chunks=3), 3.0)
+    words = r"chunk \d of 2 \(rows \d:\d\) of the data is a MaskedArray.*filled"
+    refused(ft.errors.UnsupportedOperationError, words, lambda w, x: w * fnp.sum(x), 1.0, masked)
+    texts = da.from_array(np.array(["a", "b"]), chunks=1)
+    words = r"args\[1\] has dtype <U1.*expected numbers"
+    refused(ft.errors.UnsupportedOperationError, words, lambda w, x: w, 1.0, texts)
+
+
+def test_jacobians_of_what_gives_no_row_for_each_row_are_refused():
+    x = cut()[0]
+    for fun in (lambda w, x: (x @ x.T) * (x @ w)[:, None], lambda w, x: fnp.sum(x @ w)[None]):
+        with pytest.raises(ft.errors.ShapeError, match="expected a row of one shape"):
+            ft.dask.jacobian(fun)(W, x)
+    with pytest.raises(TypeError, match="argnums=1 names data in parts"):
+        ft.dask.jacobian(lambda w, x: x @ w, argnums=1)(W, x)

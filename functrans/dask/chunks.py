@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+import operator
+import weakref
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,17 +20,9 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray
 from functrans.core.source import here
-from functrans.dask.scheduling import described, schedule, stack_items
+from functrans.dask.scheduling import description, schedule, stack_items
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.records import dataclass, field
-
-
-def token(value: Any) -> Hashable:
-    """What tells an argument from others."""
-    if isinstance(value, (list, tuple)):
-        return tuple(item.key for item in value)
-    chunks = getattr(value, "chunks", None)
-    return type(value).__name__, getattr(value, "name", None), chunks and tuple(map(tuple, chunks))
+from functrans.records import dataclass
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +36,7 @@ class Chunks:
       kinds: per part, which of ``avals`` it has.
       avals: the different avals that parts have, those of the leaves of all arguments.
       rows: per part, its range of rows; ``None`` where it is not known.
+      data: the collections, which have to live as long as their parts are asked for.
     """
 
     graph: Mapping[Hashable, Any]
@@ -49,7 +44,8 @@ class Chunks:
     treedefs: tuple[Any, ...]
     kinds: tuple[int, ...]
     avals: tuple[tuple[ShapedArray, ...], ...]
-    rows: tuple[tuple[int, int], ...] | None = field(default=None)
+    rows: tuple[tuple[int, int], ...] | None
+    data: tuple[Any, ...]
 
     def __len__(self) -> int:
         """Number of parts."""
@@ -59,6 +55,10 @@ class Chunks:
         """How many parts, for printed programs."""
         return f"<{len(self)} chunks>"
 
+    def collections(self) -> list[Any]:
+        """The collections, each by itself."""
+        return _collections(self.data)
+
     def name(self, number: int) -> str:
         """One part, for messages."""
         text = f"chunk {number} of {len(self)}"
@@ -66,6 +66,26 @@ class Chunks:
             return text
         first, last = self.rows[number]
         return f"{text} (rows {first}:{last})"
+
+
+class Described:
+    """What the parts of the last call were, where only their making tells; it keeps no data."""
+
+    __slots__ = ("_data", "_found")
+
+    def __init__(self) -> None:
+        self._data: tuple[Any, ...] = ()
+        self._found: Any = None
+
+    def of(self, data: Sequence[Any], ask: Callable[[], Any]) -> Any:
+        """What ``ask`` tells of data, asked once for the same objects."""
+        objects = _collections(data)
+        before = [reference() for reference in self._data]
+        is_same = len(before) == len(objects) and all(map(operator.is_, before, objects))
+        if not is_same:
+            self._found = ask()
+            self._data = tuple(map(weakref.ref, objects))
+        return self._found
 
 
 def is_data(value: object) -> bool:
@@ -83,13 +103,14 @@ def _is_delayed(value: object) -> bool:
     return _is_collection(value) and type(value).__module__.startswith("dask.delayed")
 
 
-def chunks_of(who: str, data: Sequence[Any], paths: Sequence[str]) -> Chunks:
+def chunks_of(who: str, data: Sequence[Any], paths: Sequence[str], described: Described) -> Chunks:
     """Parts of arguments, of which the same chunks belong together.
 
     Args:
       who: the caller, for messages.
       data: Dask arrays, bags, or lists of delayed values.
       paths: where the arguments stand, for messages.
+      described: what the parts of the last call were.
 
     Raises:
       ShapeError: sizes of chunks are not known, or the arguments are cut differently.
@@ -109,7 +130,7 @@ def chunks_of(who: str, data: Sequence[Any], paths: Sequence[str]) -> Chunks:
         each = [tuple(_array_aval(value, i) for value in data) for i in range(len(columns[0]))]
         treedefs: tuple[Any, ...] = (tree.LEAF,) * len(data)
     else:
-        each, treedefs = _asked(who, graph, keys)
+        each, treedefs = described.of(data, lambda: _asked(who, graph, keys))
     avals = tuple(dict.fromkeys(each))
     ends = None if known is None else list(itertools.accumulate(known))
     rows = (
@@ -117,21 +138,26 @@ def chunks_of(who: str, data: Sequence[Any], paths: Sequence[str]) -> Chunks:
         if ends is None or known is None
         else tuple((end - extent, end) for end, extent in zip(ends, known, strict=True))
     )
-    return Chunks(graph, keys, treedefs, tuple(map(avals.index, each)), avals, rows)
+    return Chunks(graph, keys, treedefs, tuple(map(avals.index, each)), avals, rows, tuple(data))
 
 
 def _graph(data: Sequence[Any]) -> Mapping[Hashable, Any]:
     """The optimised tasks of collections."""
     import dask
 
-    listed = [value if isinstance(value, (list, tuple)) else [value] for value in data]
     graph: dict[Hashable, Any] = {}
-    for item in dask.optimize(*(item for items in listed for item in items)):
+    for item in dask.optimize(*_collections(data)):
         graph.update(item.__dask_graph__())
     for value in data:
         if _is_bag(value):
             graph |= {_stacked(key): (stack_items, key) for key in value.__dask_keys__()}
     return graph
+
+
+def _collections(data: Sequence[Any]) -> list[Any]:
+    """Collections, and those in lists."""
+    listed = [value if isinstance(value, (list, tuple)) else [value] for value in data]
+    return [item for items in listed for item in items]
 
 
 def _is_bag(value: object) -> bool:
@@ -157,6 +183,10 @@ def _column(who: str, value: Any, path: str) -> tuple[Sequence[Hashable], tuple[
         )
         raise UnsupportedOperationError(
             f"{who}: {path} is a {type(value).__module__}.{kind}{here()}; {advice}"
+        )
+    if value.dtype.kind not in "biufc" and value.dtype.name != "bfloat16":
+        raise UnsupportedOperationError(
+            f"{who}: {path} has dtype {value.dtype}{here()}; expected numbers"
         )
     if value.ndim == 0:
         raise ShapeError(
@@ -211,7 +241,7 @@ def _asked(
 ) -> tuple[list[tuple[ShapedArray, ...]], tuple[Any, ...]]:
     """Avals and structures of parts that only their making tells."""
     tasks: dict[Hashable, Any] = {
-        ("describe", i): (described, list(part)) for i, part in enumerate(keys)
+        ("describe", i): (description, list(part)) for i, part in enumerate(keys)
     }
     found = schedule({**graph, **tasks}, list(tasks))
     treedefs = found[0][1]

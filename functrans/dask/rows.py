@@ -10,13 +10,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
+import numpy as np
+
 from functrans import pytrees as tree
 from functrans.core.arguments import name_of, named
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import shape_of
+from functrans.core.source import here
 from functrans.core.transformed import transform
+from functrans.dask.chunks import Described, is_data
 from functrans.dask.running import result_of_parts
-from functrans.dask.staged import Kept, Parts, stage_parts
+from functrans.dask.staged import Parts, stage_parts
 from functrans.errors import ShapeError
 from functrans.transforms.jacobian import jacobian as local_jacobian
 
@@ -49,7 +53,7 @@ def jacobian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Calla
       array([1., 1.])
     """
     fun = traced_form("dask.jacobian", fun)
-    keep = Kept()
+    keep = Described()
 
     @named("jacobian", fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -58,6 +62,12 @@ def jacobian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Calla
         def of_rows(*own: Any, **named: Any) -> Any:
             return _with_rows(label, fun(*own, **named))
 
+        positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+        if any(-len(args) <= i < len(args) and is_data(args[i]) for i in positions):
+            raise TypeError(
+                f"{label}: argnums={argnums} names data in parts{here()}; expected arguments that "
+                "are the same for all parts"
+            )
         of_rows.__name__ = name_of(fun)
         parts = stage_parts(label, local_jacobian(of_rows, argnums), args, kwargs, keep)
         return _arrays(f"jacobian[{name_of(fun)}]", parts)
@@ -84,8 +94,18 @@ def _arrays(name: str, parts: Parts) -> Any:
 
     chunks, programs = parts.chunks, parts.programs
     rows = tuple(programs[kind].out_avals[0].shape[0] for kind in chunks.kinds)
+    cuts = chunks.rows
+    expected = None if cuts is None else tuple([end - first for first, end in cuts])
+    trailing = {tuple(aval.shape[1:] for aval in program.out_avals) for program in programs}
+    if (expected and rows != expected) or len(trailing) > 1:
+        raise ShapeError(
+            f"{name}: the function gives {rows} rows for chunks of {expected}, and rows of shapes "
+            f"{sorted(trailing)}; expected a row of one shape for each row of the data"
+        )
+    # it is computed later, when arrays of the caller may have changed
+    operands = [np.array(v) if isinstance(v, np.ndarray) else v for v in parts.operands]
     label = f"{name}-{uuid4().hex}"
-    tasks, keys = result_of_parts(label, programs, chunks, parts.operands)
+    tasks, keys = result_of_parts(label, programs, chunks, operands)
     arrays = []
     for i, aval in enumerate(programs[0].out_avals):
         own = f"{label}-{i}"
@@ -94,7 +114,7 @@ def _arrays(name: str, parts: Parts) -> Any:
         for number, key in enumerate(keys):
             place = (own, number, *(0,) * len(rest))
             layer[place] = Task(place, operator.getitem, TaskRef(key), i)
-        graph = HighLevelGraph.from_collections(own, layer, [])
-        cuts = (rows, *((extent,) for extent in rest))
-        arrays.append(da.Array(graph, own, cuts, dtype=aval.dtype))
+        graph = HighLevelGraph.from_collections(own, layer, chunks.collections())
+        extents = (rows, *((extent,) for extent in rest))
+        arrays.append(da.Array(graph, own, extents, dtype=aval.dtype))
     return tree.unflatten(parts.treedefs[0], arrays)

@@ -24,6 +24,8 @@ from uuid import uuid4
 import numpy as np
 
 from functrans import pytrees as tree
+from functrans.control.custom_calls import custom_jvp_p, custom_vjp_p
+from functrans.control.inline import inline_calls
 from functrans.control.native import run_silently
 from functrans.core.analyses import analysis
 from functrans.core.caching import Recent
@@ -31,7 +33,7 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.dask.chunks import Chunks
 from functrans.dask.scheduling import client as current_client
 from functrans.dask.scheduling import schedule
-from functrans.errors import FunctransError, ShapeError
+from functrans.errors import FunctransError, ShapeError, UnsupportedOperationError
 from functrans.ir.serialize import load, save
 from functrans.records import dataclass
 
@@ -52,11 +54,24 @@ class Package:
     content: Any
 
 
+_RULED = (custom_jvp_p, custom_vjp_p)
+"""Calls with rules of users, which are Python functions: what travels is evaluated only."""
+
+
 @analysis
 def text_of(jaxpr: Jaxpr) -> tuple[str, Package]:
     """The key of a program and the program as it travels."""
     stream = io.BytesIO()
-    save(jaxpr, stream)
+    program = jaxpr
+    while not program.annotations and any(eqn.primitive in _RULED for eqn in program.eqns):
+        for primitive in _RULED:
+            program = inline_calls(program, primitive)
+    try:
+        save(program, stream)
+    except UnsupportedOperationError as error:
+        raise UnsupportedOperationError(
+            f"the program of {jaxpr.name} cannot travel to workers: {error}"
+        ) from error
     text = stream.getvalue()
     digest = sha256(text).hexdigest()
     return f"program-{digest[:32]}", Package((_version(), digest, text))
@@ -158,7 +173,7 @@ def _received(package: Package) -> Jaxpr:
 def run_part(program: Package, operands: Package, name: str, part: Sequence[Any]) -> list[Any]:
     """The results of a program for one part of the data."""
     jaxpr = _received(program)
-    leaves = [np.asarray(leaf) for value in part for leaf in tree.leaves(value)]
+    leaves = [_array(leaf, name) for value in part for leaf in tree.leaves(value)]
     expected = jaxpr.in_avals[: len(leaves)]
     for leaf, aval in zip(leaves, expected, strict=False):
         if leaf.shape != aval.shape or leaf.dtype != aval.dtype:
@@ -171,6 +186,19 @@ def run_part(program: Package, operands: Package, name: str, part: Sequence[Any]
     except Exception as error:
         error.add_note(f"in {name} of the data")
         raise
+
+
+def _array(leaf: Any, name: str) -> np.ndarray:
+    """An array of a part; what is more than its numbers is refused."""
+    array = np.asarray(leaf)
+    if isinstance(leaf, np.ma.MaskedArray) or not (
+        array.dtype.kind in "biufc" or array.dtype.name == "bfloat16"
+    ):
+        raise UnsupportedOperationError(
+            f"{name} of the data is a {type(leaf).__name__} of dtype {array.dtype}; expected an "
+            "array of numbers: .filled() of what is masked, .todense() of what is sparse"
+        )
+    return array
 
 
 def add(parts: Sequence[Sequence[Any]]) -> list[Any]:

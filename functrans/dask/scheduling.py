@@ -39,7 +39,7 @@ def stack_items(partition: Any) -> Any:
     return tree.map(lambda *leaves: np.stack(leaves), *items)
 
 
-def described(part: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], tuple[Any, ...]]:
+def description(part: Sequence[Any]) -> tuple[tuple[ShapedArray, ...], tuple[Any, ...]]:
     """Avals and structures of the arguments of one part."""
     flat = [tree.flatten(value) for value in part]
     avals = [

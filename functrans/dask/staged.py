@@ -14,7 +14,7 @@ from functrans.core.arguments import canonical, name_of
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here
-from functrans.dask.chunks import Chunks, chunks_of, is_data, token
+from functrans.dask.chunks import Chunks, Described, chunks_of, is_data
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
@@ -22,23 +22,6 @@ from functrans.records import dataclass
 
 Programs = tuple[Jaxpr, ...]
 """``(*part, *operands) -> results``, one for each kind of part."""
-
-
-class Kept:
-    """The parts of the last call of a function, which most often has the same data again."""
-
-    __slots__ = ("last",)
-
-    def __init__(self) -> None:
-        self.last: tuple[Any, Chunks] | None = None
-
-    def chunks(self, who: str, data: Sequence[Any], paths: Sequence[str]) -> Chunks:
-        """The parts of data; see ``chunks_of``."""
-        key = tuple(map(token, data))
-        last = self.last
-        if last is None or last[0] != key:
-            self.last = last = (key, chunks_of(who, data, paths))
-        return last[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +46,7 @@ def stage_parts(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    keep: Kept,
+    known: Described,
     finish: Callable[[Any], Any] | None = None,
 ) -> Parts:
     """Stage a function for each kind of part of its arguments.
@@ -73,7 +56,7 @@ def stage_parts(
       fun: the user's function.
       args: its arguments, some of which are data.
       kwargs: those by name.
-      keep: the parts of the last call.
+      known: what parts of the last call were.
       finish: what to make of the result.
 
     Raises:
@@ -86,7 +69,7 @@ def stage_parts(
             f"{label}: no argument is data in parts{here()}; expected a dask.array.Array, a Bag, "
             "or a list of delayed values"
         )
-    chunks = keep.chunks(label, [leaves[i] for i in places], [paths[i] for i in places])
+    chunks = chunks_of(label, [leaves[i] for i in places], [paths[i] for i in places], known)
     others = [i for i in range(len(leaves)) if i not in places]
     operands = [canonical(leaves[i], f"{label}: {paths[i]}".format) for i in others]
 
@@ -103,9 +86,9 @@ def stage_parts(
     flat.__name__ = name_of(fun)
     bodies = []
     for avals in chunks.avals:
-        known = [*avals, *map(aval_of, operands)]
-        structure = tree.structure((0,) * len(known))
-        bodies.append(stage_body(label, flat, structure, known, finish=finish))
+        given = [*avals, *map(aval_of, operands)]
+        structure = tree.structure((0,) * len(given))
+        bodies.append(stage_body(label, flat, structure, given, finish=finish))
     for body in bodies:
         if body.treedef != bodies[0].treedef:
             raise TypeError(

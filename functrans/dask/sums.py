@@ -29,9 +29,9 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.state import batch_axis
 from functrans.core.transformed import transform
-from functrans.dask.chunks import Chunks
+from functrans.dask.chunks import Chunks, Described
 from functrans.dask.running import total
-from functrans.dask.staged import Kept, Parts, Programs, stage_parts
+from functrans.dask.staged import Parts, Programs, stage_parts
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
@@ -44,11 +44,12 @@ from functrans.passes.programs import (
     prune_jaxpr,
     select,
     spread,
+    tangent_avals,
     transpose_jaxpr,
 )
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
-from functrans.primitives.structural import reduce_sum
+from functrans.primitives.structural import cast, reduce_sum
 from functrans.records import replace
 
 
@@ -108,10 +109,17 @@ def _pushed(program: Jaxpr, nonzero: Flags) -> Jaxpr:
 
 @derivation
 def _tangents(program: Jaxpr, nonzero: Flags) -> Jaxpr:
-    """``(*part, *operands, *tangents) -> tangents``."""
-    n = len(program.outvars)
-    used = (False,) * n + (True,) * n
-    return prune_jaxpr(_pushed(program, nonzero), used)[0]
+    """``(*part, *operands, *tangents) -> tangents``: what is linear is apart from the rest."""
+    parts = linearize_jaxpr(program, nonzero, True)
+    n = len(program.invars)
+
+    def run(*args: Any) -> list[Any]:
+        residuals = evaluate(parts.primal, args[:n])[len(program.outvars) :]
+        return list(evaluate(parts.linear, [*residuals, *args[n:]]))
+
+    avals = [*program.in_avals, *select(tangent_avals(program.in_avals), nonzero)]
+    label = f"tangents of {program.name}"
+    return simplify(stage(run, avals, label, name=f"jvp[{program.name}]"))
 
 
 @derivation
@@ -138,7 +146,7 @@ def _linearize(
     outs = programs[0].out_avals
     targets = tuple(i for i, need in enumerate(needs) if need)
     flags = (False,) * _first(programs, operands) + tuple(needs)
-    if len(outs) == 1 and outs[0].shape == () and outs[0].dtype.kind in "fc":
+    if len(outs) == 1 and outs[0].shape == () and outs[0].dtype.kind == "f":
         graded = tuple(_with_gradients(program, flags) for program in programs)
         value, *gradients = _bind(graded, chunks, operands)
         return (value,), LinearProgram(
@@ -268,7 +276,7 @@ def sum_over(fun: Callable[..., Any]) -> Callable[..., Any]:
       array([18., 18.])
     """
     fun = traced_form("sum_over", fun)
-    keep = Kept()
+    keep = Described()
 
     @named("sum_over", fun)
     def summed(*args: Any, **kwargs: Any) -> Any:
@@ -282,12 +290,15 @@ def sum_over(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _additive(result: Any) -> Any:
-    """Truth values are counted."""
+    """Truth values are counted, and integers are added as NumPy adds them."""
 
-    def counted(leaf: Any) -> Any:
-        return leaf * 1 if dtype_of(leaf).kind == "b" else leaf
+    def wide(leaf: Any) -> Any:
+        dtype = dtype_of(leaf)
+        if dtype.kind not in "biu" or dtype.itemsize == 8:
+            return leaf
+        return cast(leaf, np.dtype(np.uint64 if dtype.kind == "u" else np.int64))
 
-    return tree.map(counted, result)
+    return tree.map(wide, result)
 
 
 def _check_results(label: str, parts: Parts) -> None:
