@@ -13,6 +13,7 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -205,7 +206,7 @@ def _interface(
     tables = {f"{name}_{key}": _table(key, value) for key, value in options.tables.items()}
     machine = engine.machine(goal)
     text = write_standalone(_native(jaxpr), captured, name, machine, options.tape_bytes, tables)
-    _check_unique((name, *tables), text.text)
+    _check_unique((name, f"{name}_error_text", f"{name}_call", *tables), text.text)
     given = jaxpr.in_avals[len(captured) :]
     paths = list(jaxpr.arg_names[len(captured) :]) or [f"args[{i}]" for i in range(len(given))]
     taken = (name, f"{name}_error_text", "workspace", "status")
@@ -247,11 +248,25 @@ def _native(jaxpr: Jaxpr) -> Jaxpr:
 def _check_unique(names: Sequence[str], text: str) -> None:
     """Refuse names that the code uses for something else."""
     used = re.findall(r"^(?:(?:define|declare)[^@\n]*)?@([\w.]+)(?:\(| = )", text, re.MULTILINE)
+    if len(set(names)) < len(names):
+        raise ValueError(f"export: two things would be called alike among {', '.join(names)}")
     for name in names:
         if used.count(name) > 1 or name in _COMPILER_NAMES:
             raise ValueError(
                 f"export: the code calls another function {name!r}; give it another name with name="
             )
+        if _is_of_c_library(name):
+            raise ValueError(
+                f"export: the C library has a {name!r}, which programs would no longer find; give "
+                "the function another name with name="
+            )
+
+
+def _is_of_c_library(name: str) -> bool:
+    """Whether the libraries of this process have a symbol."""
+    if system() == "windows":
+        return False
+    return hasattr(ctypes.CDLL(None), name)
 
 
 def _external(code: bytes, interface: Interface) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ def _usage(interface: Interface) -> list[str]:
     lines.append(f"    unsigned char workspace[{prefix}_WORKSPACE_BYTES];")
     passed = ", ".join([*(leaf.name for leaf in interface.leaves), "workspace"])
     lines.append(f"    int32_t status = {name}({passed});")
-    lines.append(f"    if (status != {prefix}_OK) puts({name}_error_text(status));")
+    lines.append(f"    if (status != {prefix}_SUCCESS) puts({name}_error_text(status));")
     return lines
 
 

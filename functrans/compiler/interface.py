@@ -27,13 +27,19 @@ _C_TYPES = {
 """Types of elements in C, but for integers."""
 
 _C_WORDS = """
-alignas alignof and auto bool break case catch char const constexpr continue default delete do
-double else enum explicit export extern false float for friend goto if inline int long main mutable
-namespace new not nullptr operator or private protected public register restrict return short signed
-sizeof static struct switch template this throw true try typedef typeid typename typeof union
-unsigned using virtual void volatile while xor NULL class asm
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit
+continue decltype default delete do double dynamic_cast else enum explicit export extern false float
+for friend goto if inline int linux long main mutable namespace new noexcept not not_eq nullptr
+operator or or_eq private protected public register reinterpret_cast requires restrict return short
+signed sizeof static static_assert static_cast struct switch template this thread_local throw true
+try typedef typeid typename typeof typeof_unqual union unix unsigned using virtual void volatile
+wchar_t while xor xor_eq
+NULL int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t
+INT8_MAX INT16_MAX INT32_MAX INT64_MAX INT8_MIN INT16_MIN INT32_MIN INT64_MIN
+UINT8_MAX UINT16_MAX UINT32_MAX UINT64_MAX SIZE_MAX
 """
-"""Words of C and C++ that are no names."""
+"""Words of C and C++ that are no names, and names of what headers of exported code include."""
 
 
 def is_c_name(name: str) -> bool:
@@ -158,7 +164,7 @@ class Interface:
         Errors of one kind are numbered from the second one on.
         """
         prefix = self.name.upper()
-        names = {0: f"{prefix}_OK"}
+        names = {0: f"{prefix}_SUCCESS"}
         counts: Counter[str] = Counter()
         for failure in self.text.failures:
             kind = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", failure.kind).upper()

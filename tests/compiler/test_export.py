@@ -96,7 +96,7 @@ static unsigned char workspace[{macro}_WORKSPACE_BYTES];
 int main(void) {{
     if (fread(given, sizeof given, 1, stdin) != 1) return 1;
     int32_t status = {name}(given, result, workspace);
-    if (status != {macro}_OK) {{ fputs({name}_error_text(status), stderr); return status; }}
+    if (status != {macro}_SUCCESS) {{ fputs({name}_error_text(status), stderr); return status; }}
     fwrite(result, sizeof result, 1, stdout);
     return 0;
 }}
@@ -189,7 +189,7 @@ def test_dtypes(tmp_path: Path, dtype: str) -> None:
     status, results = called(exported, [x], expected)
     assert status == 0
     assert [r.tobytes() for r in results] == [e.tobytes() for e in expected]
-    (tmp_path / "main.c").write_text('#include "turn.h"\nint main(void) { return TURN_OK; }\n')
+    (tmp_path / "main.c").write_text('#include "turn.h"\nint main(void) { return TURN_SUCCESS; }\n')
     command = ["cc", "-std=c99", "-Wall", "-pedantic", "-Werror", "-fsyntax-only"]
     subprocess.run([*command, str(tmp_path / "main.c")], check=True)
 
@@ -394,8 +394,8 @@ int main(void) {
     for (int i = 0; i < 12; i++) w[i] = 0.1 * i;
     const step_params params = {b, w};
     const step_out out = {half, y, z, is_positive};
-    if (step_call(&params, x, &out, workspace) != STEP_OK) return 1;
-    if (step(b, w, x, flat_half, flat_y, flat_z, flat_is_positive, workspace) != STEP_OK) return 2;
+    if (step_call(&params, x, &out, workspace) != STEP_SUCCESS) return 1;
+    if (step(b, w, x, flat_half, flat_y, flat_z, flat_is_positive, workspace)) return 2;
     if (memcmp(y, flat_y, sizeof y) || memcmp(z, flat_z, sizeof z)) return 3;
     return is_positive[1] || !is_positive[2] || z[1] != 0.0 || z[0] != y[0];
 }
@@ -423,7 +423,7 @@ static unsigned char workspace[SLOPES_WORKSPACE_BYTES];
 
 int main(void) {
     double x[6] = {0.5, -1.0, 2.0, 0.25, 3.0, 1.5}, entries[10];
-    if (slopes(x, entries, workspace) != SLOPES_OK) return 1;
+    if (slopes(x, entries, workspace) != SLOPES_SUCCESS) return 1;
     for (int row = 0; row < 5; row++)
         for (int k = slopes_indptr[row]; k < slopes_indptr[row + 1]; k++)
             printf("%d %d %.17g\\n", row, (int)slopes_indices[k], entries[k]);
@@ -670,3 +670,24 @@ def test_a_failure_while_writing_leaves_what_was_there(
         with pytest.raises(OSError, match="no space left"):
             ft.jit(rosenbrock).export(folder, np.ones(3))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["exp", "sin", "printf", "malloc", "abs"])
+def test_names_of_the_c_library_are_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=f"the C library has a '{name}'|another function '{name}'"):
+        ft.jit(lambda x: x * 0 + 7).export(tmp_path, np.ones(3), name=name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["unix", "int32_t", "INT32_MAX", "thread_local", "static_cast"])
+def test_words_of_c_are_no_names(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="is no name in C"):
+        ft.jit(np.sin).export(tmp_path, np.ones(3), name=name)
+
+
+def test_tables_do_not_hide_what_the_header_declares(tmp_path: Path) -> None:
+    for key in ("call", "error_text"):
+        with pytest.raises(ValueError, match=r"called alike|another function"):
+            ft.jit(lambda p: p["a"] * 2).export(
+                tmp_path, {"a": np.ones(3)}, name="k", tables={key: np.ones(2)}
+            )
