@@ -28,7 +28,8 @@ _C_TYPES = {
 
 _C_WORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
-char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit
+char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr
+constinit
 continue decltype default delete do double dynamic_cast else enum explicit export extern false float
 for friend goto if inline int linux long main mutable namespace new noexcept not not_eq nullptr
 operator or or_eq private protected public register reinterpret_cast requires restrict return short
