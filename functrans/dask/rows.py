@@ -117,4 +117,4 @@ def _arrays(name: str, parts: Parts) -> Any:
         graph = HighLevelGraph.from_collections(own, layer, chunks.collections())
         extents = (rows, *((extent,) for extent in rest))
         arrays.append(da.Array(graph, own, extents, dtype=aval.dtype))
-    return tree.unflatten(parts.treedefs[0], arrays)
+    return tree.unflatten(parts.treedef, arrays)

@@ -32,13 +32,13 @@ class Parts:
       programs: one for each kind of part.
       chunks: the parts.
       operands: what is the same for all parts: captured values and arguments.
-      treedefs: structure of the result, for each kind of part; all are the same.
+      treedef: structure of the result, the same for all parts.
     """
 
     programs: Programs
     chunks: Chunks
     operands: list[Any]
-    treedefs: tuple[Any, ...]
+    treedef: Any
 
 
 def stage_parts(
@@ -71,7 +71,7 @@ def stage_parts(
         )
     chunks = chunks_of(label, [leaves[i] for i in places], [paths[i] for i in places], known)
     others = [i for i in range(len(leaves)) if i not in places]
-    operands = [canonical(leaves[i], f"{label}: {paths[i]}".format) for i in others]
+    operands = [canonical(leaves[i], f"{label}: {paths[i]}".__str__) for i in others]
 
     def flat(*given: Any) -> Any:
         own = iter(given)
@@ -96,7 +96,7 @@ def stage_parts(
                 f"{tree.in_words(bodies[0].treedef)} and {tree.in_words(body.treedef)}"
             )
     programs, captured = _joined(bodies, len(chunks.avals[0]))
-    return Parts(programs, chunks, [*captured, *operands], tuple(body.treedef for body in bodies))
+    return Parts(programs, chunks, [*captured, *operands], bodies[0].treedef)
 
 
 def _flat(args: Any) -> tuple[list[Any], Any, list[str]]:

@@ -284,7 +284,7 @@ def sum_over(fun: Callable[..., Any]) -> Callable[..., Any]:
         parts = stage_parts(label, fun, args, kwargs, keep, _additive)
         _check_results(label, parts)
         outs = _bind(parts.programs, parts.chunks, parts.operands)
-        return finish_results(outs, parts.operands, parts.treedefs[0])
+        return finish_results(outs, parts.operands, parts.treedef)
 
     return summed
 
@@ -308,7 +308,7 @@ def _check_results(label: str, parts: Parts) -> None:
         number = parts.chunks.kinds.index(kind)
         for i, (own, other) in enumerate(zip(program.out_avals, first, strict=True)):
             if own.shape != other.shape or own.dtype != other.dtype:
-                path = tree.paths_of(parts.treedefs[0], "result")[i]
+                path = tree.paths_of(parts.treedef, "result")[i]
                 raise mismatch(
                     label, f"{path} of {parts.chunks.name(number)}", own,
                     f"that of {parts.chunks.name(0)}", other,

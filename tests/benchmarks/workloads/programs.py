@@ -81,12 +81,12 @@ def spectral(library: Library) -> Callable[..., Any]:
         end, _ = library.lax.scan(step, start, None, SOLVER_STEPS)
         return xp.sum((end - target) ** 2)
 
-    return library.top.grad(misfit)  # type: ignore[no-any-return]
+    return library.top.grad(misfit)
 
 
 def sine_of_product(library: Library) -> Callable[..., Any]:
     """Gradient of ``sum(sin(A @ B))`` in both."""
-    return library.top.grad(lambda a, b: library.xp.sum(library.xp.sin(a @ b)), argnums=(0, 1))  # type: ignore[no-any-return]
+    return library.top.grad(lambda a, b: library.xp.sum(library.xp.sin(a @ b)), argnums=(0, 1))
 
 
 def transformer(library: Library) -> Callable[..., Any]:
@@ -107,7 +107,7 @@ def transformer(library: Library) -> Callable[..., Any]:
         x = x + xp.swapaxes(weights @ v, 1, 2).reshape(BATCH, SEQUENCE, WIDTH) @ out
         return xp.mean((x + xp.tanh(normal(x) @ up) @ down) ** 2)
 
-    return library.top.grad(loss, argnums=(0, 1, 2, 3))  # type: ignore[no-any-return]
+    return library.top.grad(loss, argnums=(0, 1, 2, 3))
 
 
 def small_hessian(library: Library) -> Callable[..., Any]:
@@ -122,7 +122,7 @@ def small_hessian(library: Library) -> Callable[..., Any]:
             h = library.xp.tanh(h) if layer < len(SMALL) - 2 else h
         return library.xp.mean((h[:, 0] - targets) ** 2)
 
-    return library.top.hessian(loss)  # type: ignore[no-any-return]
+    return library.top.hessian(loss)
 
 
 def python_steps(library: Library) -> Callable[..., Any]:
@@ -133,7 +133,7 @@ def python_steps(library: Library) -> Callable[..., Any]:
             x = x + 0.01 * library.xp.sin(x * (1 + 0.001 * i))
         return library.xp.sum(x)
 
-    return library.top.grad(total)  # type: ignore[no-any-return]
+    return library.top.grad(total)
 
 
 def deep(library: Library) -> Callable[..., Any]:
@@ -144,7 +144,7 @@ def deep(library: Library) -> Callable[..., Any]:
             x = library.xp.tanh(x @ weights[i])
         return library.xp.sum(x * x)
 
-    return library.top.grad(loss)  # type: ignore[no-any-return]
+    return library.top.grad(loss)
 
 
 def messages(library: Library) -> Callable[..., Any]:
@@ -154,7 +154,7 @@ def messages(library: Library) -> Callable[..., Any]:
         sent = library.xp.tanh(x[source] @ w)
         return library.xp.sum(library.segment_sum(sent, target, NODES) ** 2)
 
-    return library.top.grad(loss, argnums=(0, 1))  # type: ignore[no-any-return]
+    return library.top.grad(loss, argnums=(0, 1))
 
 
 def gaussian_process(library: Library) -> Callable[..., Any]:
@@ -169,7 +169,7 @@ def gaussian_process(library: Library) -> Callable[..., Any]:
         half = library.linalg.solve_triangular(factor, y, lower=True)
         return 0.5 * xp.sum(half**2) + xp.sum(xp.log(xp.diagonal(factor)))
 
-    return library.top.grad(loss)  # type: ignore[no-any-return]
+    return library.top.grad(loss)
 
 
 def particle(library: Library) -> Callable[..., Any]:
