@@ -24,6 +24,7 @@ from functrans.autograd.func_modules import stack_module_state as stack_module_s
 from functrans.autograd.modes import entered, modes
 from functrans.autograd.on_values import (
     OnValues,
+    all_leaves,
     argument_numbers,
     as_given,
     check_argnums,
@@ -179,7 +180,7 @@ def vjp(func: Callable[..., Any], *primals: object, has_aux: bool = False) -> tu
       >>> pullback(tensor(1.0))
       (tensor(4.), tensor(3.))
     """
-    check_tensors(tree.leaves(primals))
+    check_tensors(primals)
     check = functools.partial(check_results, "vjp(f, *primals)", "f(*primals)", has_aux)
     on_values = OnValues(func, primals, {}, direction="reverse", check=check)
     with as_torchs():
@@ -250,7 +251,7 @@ def jvp(
                 f"{who}: Expected {name} to be a tuple. E.g. it should be valid to call "
                 "f(*primals)."
             )
-        leaves = tree.leaves(given)
+        leaves = all_leaves(given)
         if not leaves:
             raise RuntimeError(f"{who}: Expected {name} to contain at least one Tensor.")
         for leaf in leaves:
@@ -342,7 +343,7 @@ def linearize(func: Callable[..., Any], *primals: object) -> tuple[Any, Callable
       >>> pushforward(tensor(1.0))
       tensor(6.)
     """
-    check_tensors(tree.leaves(primals))
+    check_tensors(primals)
     check = functools.partial(check_results, "linearize(f, *primals)", "f(*primals)", False)
     on_values = OnValues(func, primals, {}, direction="forward", check=check)
     with as_torchs():

@@ -18,6 +18,7 @@ from functrans.autograd.modes import entered, modes
 from functrans.autograd.on_values import (
     OnValues,
     Shared,
+    all_leaves,
     check_chunk,
     check_randomness,
     transformed,
@@ -329,7 +330,10 @@ def _check_mapped(name: str, in_dims: object, args: Sequence[Any]) -> int:
     sizes = []
     for spec, arg in zip(specs, args, strict=True):
         own = _leaf_dims(name, "in_dims", in_dims, [spec], [arg])
-        for leaf, dim in zip(tree.leaves(arg), own, strict=True):
+        pairs = [*zip(tree.leaves(arg), own, strict=True)]
+        if isinstance(spec, int):
+            pairs += [(None, spec) for leaf in all_leaves(arg) if leaf is None]
+        for leaf, dim in pairs:
             if dim is None:
                 continue
             if not isinstance(leaf, (Tracer, np.ndarray)):

@@ -96,14 +96,20 @@ def _value_in(trace: ImperativeTrace, x: Tensor) -> Any:
     return x._value if x._trace is trace or (x._trace is PERMANENT and node is None) else x
 
 
-def check_tensors(leaves: Sequence[Any]) -> None:
+def all_leaves(given: object) -> list[Any]:
+    """Leaves of a container, ``None`` among them: PyTorch counts it as one."""
+    leaves: list[Any] = tree.flatten(given, none_is_leaf=True)[0]
+    return leaves
+
+
+def check_tensors(given: object) -> None:
     """Refuse leaves that are no tensors, or have no derivatives.
 
     Raises:
       ValueError: one is no tensor.
       RuntimeError: one is of integers.
     """
-    for leaf in leaves:
+    for leaf in all_leaves(given):
         if not isinstance(leaf, (Tracer, np.ndarray, np.generic)):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(leaf)}")
         if not is_differentiable_dtype(leaf.dtype):
@@ -204,7 +210,10 @@ class OnValues:
         kept = {i: self.originals[i] for i, leaf in enumerate(leaves) if self._is_kept(leaf, i)}
         own["observers"] = before = modes.observers
         if self.direction:
-            own["derivative"] = (trace.level, tuple(kept.values()))
+            for i in kept:
+                leaves[i] = deferred.argument_of(self._tensor(trace, leaves[i], i), trace.level)
+            given = {id(leaves[i]): x for i, x in kept.items()}
+            own["derivative"] = (trace.level, {**modes.derivative[1], **given})
         if self.takes_writes and not self.direction:
             mapped = [x for i, x in enumerate(self.originals) if self.kinds[i] and i not in kept]
             own["mapped"] = (*modes.mapped, *mapped)
@@ -260,12 +269,14 @@ class OnValues:
     ) -> None:
         """Note which results share the memory of arguments, or are tensors from outside."""
         places = {id(x): i for i, x in enumerate(tensors) if x is not self.originals[i]}
+        given = {id(x): i for i, x in enumerate(tensors) if self.kinds[i]}
         self.n_results = len(results)
         for k, x in enumerate(results):
             if not isinstance(x, Tensor):
                 continue
             if x._trace is not trace:
-                self.shared[k] = Shared(x, None)
+                place = given.get(id(x))
+                self.shared[k] = Shared(x if place is None else self.originals[place], None)
                 continue
             how = x._view
             place = places.get(id(root_of(x)))
@@ -424,7 +435,7 @@ def check_argnums(argnums: object, args: Sequence[Any]) -> None:
             raise RuntimeError(f"argnum must be int, got: {type(number)}")
         if not -len(args) <= number < len(args):
             raise RuntimeError(f"Got argnum={number}, but only {len(args)} positional inputs")
-        check_tensors(tree.leaves(args[number]))
+        check_tensors(args[number])
     places = [number % len(args) for number in numbers]
     if len(set(places)) != len(places):
         raise RuntimeError(f"argnums elements must be unique, got {numbers}")
@@ -438,12 +449,11 @@ def check_results(who: str, call: str, has_aux: bool, result: object) -> None:
     """
     if has_aux:
         result = without_aux(who, result)
-    leaves = tree.leaves(result)
-    if not leaves:
+    if not tree.leaves(result):
         raise RuntimeError(
             f"{who}: Expected f to be a function that has non-empty output (got output = {result})"
         )
-    for leaf in leaves:
+    for leaf in all_leaves(result):
         if not isinstance(leaf, Tensor):
             raise RuntimeError(
                 f"{who}: expected {call} to return only tensors, got unsupported type {type(leaf)}"
@@ -460,7 +470,7 @@ def without_aux(who: str, result: object) -> Tensor:
         raise RuntimeError(
             f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True"
         )
-    for leaf in tree.flatten(result[1], none_is_leaf=True)[0]:
+    for leaf in all_leaves(result[1]):
         if not isinstance(leaf, Tensor):
             raise RuntimeError(f"{who}: Expected tensors, got unsupported type {type(leaf)}")
     return result[0]

@@ -147,6 +147,26 @@ def whole_view(tensor: Tensor) -> Tensor:
     return result
 
 
+def argument_of(tensor: Tensor, level: int) -> Tensor:
+    """The argument that stands for a tensor in a transform which hands it on as it is.
+
+    Its writes are writes to the tensor; but it is another one than the tensor, which the function
+    may refer to as well and may not write to.
+
+    Args:
+      tensor: the tensor of the caller.
+      level: the number of the transform.
+    """
+    enter_session(tensor)
+    node = node_of(tensor)
+    value = tensor._value if isinstance(tensor._value, Tracer) else tensor._memory()
+    result = Tensor.of(value, node and view_node(tensor, node), tensor.__dict__.get("_trace"))
+    result._follows = tensor._follows
+    follow(result, tensor, lambda x: x, "Argument")
+    result._view.level = level  # type: ignore[union-attr]  # it was made just now
+    return result
+
+
 def views(
     label: str,
     x: Tensor,

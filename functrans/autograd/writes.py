@@ -223,7 +223,9 @@ def check_write(x: Tensor, is_constant: bool = False) -> None:
     """
     enter_session(x)
     if modes.level:
-        check_captured(root_of(x))
+        if modes.grad:
+            check_original(x)
+        check_captured(x)
     check_inference(x)
     if modes.grad:
         check_leaf(x)
@@ -284,9 +286,9 @@ def check_leaf(x: Tensor) -> None:
         end = base._node
         is_of_leaf = end is None and node is not None  # which is itself a view
         if is_of_leaf or (end is not None and end.primitive is None):
+            of = "" if how.creator == "Argument" else "a view of "
             raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place "
-                "operation."
+                f"{of}a leaf Variable that requires grad is being used in an in-place operation."
             )
     elif node is not None and node.primitive is None:
         leaf = "a leaf Variable that requires grad is being used in an in-place operation."
@@ -296,11 +298,28 @@ def check_leaf(x: Tensor) -> None:
         )
 
 
-def check_captured(root: Tensor) -> None:
-    """Refuse a write to a tensor, no view, that would outlive the transform that differentiates.
+def check_original(x: Tensor) -> None:
+    """Refuse a write to an argument of a transform whose original, too, is written to in the end.
+
+    Raises:
+      RuntimeError: nothing recorded may be written there.
+    """
+    root, how = root_of(x), x._view
+    trace: Any = root._trace
+    while trace.level and (original := trace.arguments.get(id(root))) is not None:
+        check_leaf(original)
+        if how is not None and how.is_unrecorded and node_of(original) is not None:
+            raise RuntimeError(how.of_both_modes("is being"))
+        root = root_of(original)
+        trace = root._trace
+
+
+def check_captured(x: Tensor) -> None:
+    """Refuse a write to a tensor that would outlive the transform that differentiates.
 
     A tensor of the caller that is written to at the end of the transform may not be read before.
     """
+    root, how = root_of(x), x._view
     trace: Any = root._trace
     original = trace.arguments.get(id(root)) if trace.level else None
     if original is not None:
@@ -312,8 +331,8 @@ def check_captured(root: Tensor) -> None:
             "reads it when the function has run. Write to the argument, or give vmap a copy "
             "(x.clone())"
         )
-    level, given = modes.derivative
-    if root._level < level and not any(isinstance(x, Tensor) and root_of(x) is root for x in given):
+    level, _ = modes.derivative
+    if root._level < level and (how is None or how.level != level):
         raise RuntimeError(
             "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to "
             "call in-place operation that would mutate a captured Tensor: one made outside of the "

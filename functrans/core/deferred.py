@@ -14,6 +14,7 @@ from typing import Any
 from functrans.namespaces import imported
 
 _PLACES = {
+    "argument_of": ("functrans.autograd.views", "argument_of"),
     "call_twin": ("functrans.plain.entry", "call_twin"),
     "call_within": ("functrans.plain.entry", "call_within"),
     "conversion_error": ("functrans.conversion", "conversion_error"),

@@ -51,6 +51,119 @@ def test_captured_tensors_are_not_written_to(name: str, write: str) -> None:
     assert outside.tolist() == [1, 2, 3]
 
 
+SECOND: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "grad": lambda f, x, y: func.grad(f, argnums=1)(x, y),
+    "jacrev": lambda f, x, y: func.jacrev(f, argnums=1)(x, y),
+    "jacfwd": lambda f, x, y: func.jacfwd(f, argnums=1)(x, y),
+    "hessian": lambda f, x, y: func.hessian(f, argnums=1)(x, y),
+    "grad in vmap": lambda f, x, y: func.vmap(func.grad(f, 1), in_dims=(None, 0))(x, y),
+    "vmap in grad": lambda f, x, y: func.grad(
+        lambda a, b: func.vmap(f, in_dims=(None, 0))(a, b).sum(), argnums=1
+    )(x, y),
+}
+"""With derivatives in the second argument only."""
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize("write", [name for name in WRITES if name not in ("resize_", "set_")])
+def test_arguments_are_written_to_by_their_own_name_only(
+    name: str, write: str, is_recorded: bool
+) -> None:
+    """An argument without derivatives is the tensor of the caller, but not a captured one."""
+
+    def given() -> Any:
+        return x_of().requires_grad_() * 1 if is_recorded else x_of()
+
+    x = given()
+
+    def captured(a: Any, b: Any) -> Any:
+        WRITES[write](x)
+        return (b * b).sum()
+
+    with pytest.raises(RuntimeError, match="would mutate a captured Tensor"):
+        SECOND[name](captured, x, x_of())
+    assert x.tolist() == [1, 2, 3]
+
+    def argument(a: Any, b: Any) -> Any:
+        WRITES[write](a)
+        return (b * b).sum()
+
+    y = given()
+    SECOND[name](argument, y, x_of())
+    expected = given()
+    WRITES[write](expected)
+    assert (y.shape, y.tolist()) == (expected.shape, expected.tolist())
+
+
+def test_hooks_on_captured_arguments_are_those_of_the_outer_graph() -> None:
+    seen: list[Any] = []
+    x = torch.ones(3, requires_grad=True)
+
+    def f(a: Any, b: Any) -> Any:
+        x.register_hook(seen.append)
+        with pytest.raises(RuntimeError, match="cannot register a hook"):
+            a.register_hook(seen.append)
+        return (x * b).sum()
+
+    func.grad(f, argnums=1)(x, x_of()).sum().backward()
+    assert [g.tolist() for g in seen] == [[1, 1, 1]]
+
+
+LEAVES: dict[str, Callable[[Any, Any], Any]] = {
+    "vmap": lambda f, x: func.vmap(f)(x),
+    "vmap in vmap": lambda f, x: func.vmap(func.vmap(f))(x[None]),
+    "jvp": lambda f, x: func.jvp(f, (x,), (torch.ones(3),)),
+    "jacfwd": lambda f, x: func.jacfwd(f)(x),
+    "jvp in vmap": lambda f, x: func.vmap(lambda v: func.jvp(f, (v,), (torch.ones_like(v),))[1])(x),
+    "grad": lambda f, x: func.grad(f, argnums=1)(x, x_of()),
+    "vmap, kept": lambda f, x: func.vmap(f, in_dims=(None, 0))(x, x_of()),
+}
+
+
+@pytest.mark.parametrize("name", LEAVES)
+@pytest.mark.parametrize("write", ["add_", "part", "copy_", "unrecorded view"])
+def test_writes_that_cannot_be_recorded_in_the_original_are_refused_at_once(
+    name: str, write: str
+) -> None:
+    reached: list[str] = []
+
+    def f(a: Any, *_: Any) -> Any:
+        if write == "add_":
+            a.add_(1)
+        elif write == "part":
+            a[...].mul_(2)
+        elif write == "copy_":
+            a.copy_(torch.ones(()))
+        else:
+            with torch.no_grad():
+                part = a.view(a.shape)
+            part.mul_(2)
+        reached.append(write)
+        return a.sum()
+
+    x = x_of().requires_grad_()
+    x = x * 1 if write == "unrecorded view" else x
+    words = "created in no_grad mode" if write == "unrecorded view" else "a leaf Variable"
+    with pytest.raises(RuntimeError, match=words):
+        LEAVES[name](f, x)
+    assert (reached, x.tolist()) == ([], [1, 2, 3])
+
+
+@pytest.mark.parametrize("name", ["vmap", "vmap in vmap", "jvp", "jacfwd", "jvp in vmap"])
+def test_arguments_that_are_views_are_not_detached_in_place(name: str) -> None:
+    with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+        LEAVES[name](lambda a: a.detach_().sum(), x_of())
+    with fw.dual_level():
+        dual = fw.make_dual(x_of(), torch.ones(3))
+        with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+            dual.detach_()
+        assert fw.unpack_dual(dual).tangent is not None
+        own = dual.sin()
+        assert fw.unpack_dual(own.detach_()).tangent is None
+    assert func.grad(lambda a: a.detach_().sum())(x_of()).tolist() == [0, 0, 0]
+
+
 def test_arguments_that_are_not_differentiated_are_written_to() -> None:
     count, x = torch.zeros(3), x_of()
 

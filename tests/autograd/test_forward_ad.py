@@ -860,3 +860,18 @@ def test_the_primal_of_what_is_detached_shares_memory(name: str, requires: bool)
         assert primal.tolist() == expected
         assert fw.unpack_dual(dual).primal.tolist() == expected
         assert fw.unpack_dual(dual).tangent.tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("is_tangent", [False, True])
+@pytest.mark.parametrize("name", ["squeeze_", "unsqueeze_", "t_", "swapaxes_", "mul_"])
+def test_dual_tensors_of_leaves_are_not_changed_in_place(name: str, is_tangent: bool) -> None:
+    leaf = torch.ones(1, 3, requires_grad=True)
+    pair = (torch.ones(1, 3), leaf) if is_tangent else (leaf, torch.ones(1, 3))
+    arguments = {"unsqueeze_": (0,), "swapaxes_": (0, 1), "mul_": (2.0,)}.get(name, ())
+    with fw.dual_level():
+        dual = fw.make_dual(*pair)
+        with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+            getattr(dual, name)(*arguments)
+        assert dual.shape == leaf.shape == (1, 3)
+        with torch.no_grad():
+            getattr(fw.make_dual(leaf * 1, torch.ones(1, 3)), name)(*arguments)

@@ -17,6 +17,25 @@ def _modules() -> list[Any]:
     return [torch.nn.Linear(1, 1), torch.nn.Linear(1, 1).requires_grad_(False)]
 
 
+def _second(x: Any, y: Any) -> Any:
+    return (y * y).sum()
+
+
+WITHOUT_NONE: list[tuple[Callable[[Any, Any], Any], type[Exception], str]] = [
+    *(
+        (lambda x, y, t=t: t(_second, (0, 1))(x, y), ValueError, "Thing passed to transform API")
+        for t in (F.grad, F.grad_and_value, F.jacrev, F.jacfwd, F.hessian)
+    ),
+    (lambda x, y: F.vjp(_second, x, y), ValueError, "Thing passed to transform API"),
+    (lambda x, y: F.linearize(_second, x, y), ValueError, "Thing passed to transform API"),
+    (
+        lambda x, y: F.jvp(_second, (x, y), (x, y)),
+        RuntimeError,
+        "primals to only contain Tensors",
+    ),
+    (lambda x, y: F.vmap(_second)(x, y), ValueError, "cannot vmap over non-Tensor"),
+]
+"""``None`` is no tensor, and nothing that is left out in silence."""
 REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: F.grad(torch.sum, argnums=[0])(X), RuntimeError, "argnums must be int or Tuple"),
     (lambda: F.grad(torch.sum, argnums=0.5)(X), RuntimeError, "argnums must be int or Tuple"),
@@ -53,6 +72,20 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
             lambda f: F.jacfwd(f, has_aux=True)(X),
         )
         for aux in (2.0, "a", None, {"a": None})
+    ),
+    *(
+        (lambda t=t, none=none: t(none, X), error, words)
+        for t, error, words in WITHOUT_NONE
+        for none in (None, {"a": None}, [X, None])
+    ),
+    *(
+        (lambda t=t: t(lambda x: (x.sum(), None), X), RuntimeError, "to return only tensors")
+        for t in (
+            F.vjp,
+            lambda f, x: F.jvp(f, (x,), (x,)),
+            lambda f, x: F.jacrev(f)(x),
+            lambda f, x: F.jacfwd(f)(x),
+        )
     ),
     *(
         (lambda d=d: F.vmap(torch.sin, in_dims=d)(X), ValueError, "must be either an integer dim")

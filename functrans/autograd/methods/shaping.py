@@ -27,7 +27,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import leaf_like
-from functrans.autograd.residuals import root_of, twins_of
+from functrans.autograd.residuals import twins_of
 from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import on_either, view
@@ -408,18 +408,28 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         is_traced = isinstance(self._value, Tracer)
         if modes.level:
-            check_captured(root_of(self))
+            check_captured(self)
             if is_traced and id(self) in self._trace.arguments:  # type: ignore[attr-defined]  # its trace has
                 raise RuntimeError(
                     f"{self._trace.label} changes the shape of an argument in place, and the "
                     "tensor that was given to the transform would keep its own. Use the operation "
                     "without the underscore."
                 )
+            originals = [self]
+            while id(originals[-1]) in modes.derivative[1]:
+                originals.append(modes.derivative[1][id(originals[-1])])
+            for original in originals[:0:-1]:
+                become(original, *args, **kwargs)
+        return become(self, *args, **kwargs)
+
+    def become(self: Tensor, *args: object, **kwargs: object) -> Tensor:
+        is_traced = isinstance(self._value, Tracer)
         node = None if is_traced else self._node
         how = self._view
         check_inference(self)
         if modes.grad and not modes.inference:
-            check_leaf(self)
+            for x in (self, *(twins_of(self) if self._dual else ())):
+                check_leaf(x)
         elif node is not None and node.primitive is None:
             made = function(self.detach() if how is None else self, *args, **kwargs)
             self._stored().version += 1

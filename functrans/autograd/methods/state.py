@@ -41,7 +41,6 @@ from functrans.autograd.recording import (
     with_own_only,
 )
 from functrans.autograd.refusals import asked
-from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor, refuse_device
 from functrans.autograd.views import detached, in_place_of
 from functrans.autograd.writes import check_captured, check_read
@@ -176,7 +175,7 @@ def _get_data(self: Tensor) -> Tensor:
     Of an argument in which the innermost transform does not differentiate, that is the argument:
     of the graph of that transform it is no part, and it stays in those around it.
     """
-    if modes.level and any(x is self for x in modes.derivative[1]):
+    if modes.level and id(self) in modes.derivative[1]:
         return self[...]
     return detached(self, with_own_only)
 
@@ -309,14 +308,17 @@ def detach_(self: Tensor) -> Tensor:
     """Take it out of the graph.
 
     Raises:
-      RuntimeError: it is a view.
+      RuntimeError: it is a view, as dual tensors and arguments of ``vmap`` and ``jvp`` are.
     """
-    if self._view is not None and not self._inference:
+    if modes.level and id(self) in modes.derivative[1]:
+        return self  # a constant there already; that of the caller stays what it is
+    trace: Any = self._trace
+    is_argument = modes.level and id(self) in trace.arguments and not trace.is_reverse
+    is_view = self._view is not None or self._dual is not None or is_argument
+    if is_view and not self._inference:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
     if modes.level:
-        check_captured(root_of(self))
-        if any(x is self for x in modes.derivative[1]):
-            return self  # a constant there already; that of the caller stays what it is
+        check_captured(self)
     if isinstance(self._value, Tracer):
         self._value = with_only(self._value, None)
     self._node = None
@@ -329,7 +331,7 @@ def detach_(self: Tensor) -> Tensor:
 def _hooked(self: Tensor) -> Any:
     """The node of a tensor that takes hooks."""
     node = node_of(self)
-    if node is None or any(x is self for x in modes.derivative[1]):  # a constant there
+    if node is None or id(self) in modes.derivative[1]:  # a constant there
         raise noted(
             RuntimeError("cannot register a hook on a tensor that doesn't require gradient"),
             "Make it with requires_grad=True, or call requires_grad_().",

@@ -20,7 +20,6 @@ from functrans.autograd.methods.shaping import extents, new_extents
 from functrans.autograd.methods.state import memory_part
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import node_of
-from functrans.autograd.residuals import root_of
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.writes import check_captured, check_inference
 from functrans.core.dispatch import Tracer
@@ -138,7 +137,7 @@ def _check(self: Tensor, what: str, reason: str) -> None:
     """Refuse what has derivatives or no memory, and what a differentiated function captures."""
     check_inference(self)
     if modes.level:
-        check_captured(root_of(self))
+        check_captured(self)
     if node_of(self) is not None:
         raise RuntimeError(reason)
     if isinstance(self._value, Tracer):
