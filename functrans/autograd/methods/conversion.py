@@ -270,7 +270,7 @@ def new_tensor(
 # other -------------------------------------------------------------------------------------------
 
 
-def sum_to_size(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
+def sum_to_size(self: Tensor, *args: Any, size: Any = None) -> Tensor:
     """Summed over the axes that broadcasting from a size made."""
     shape = extents(args or (size,), "sum_to_size")
     lead = len(self.shape) - len(shape)

@@ -243,7 +243,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
 # repeating and moving ----------------------------------------------------------------------------
 
 
-def repeat(self: Tensor, *args: Any, repeats: Any = ()) -> Tensor:
+def repeat(self: Tensor, *args: Any, repeats: Any = None) -> Tensor:
     """The tensor side by side with itself, as often as asked along each axis.
 
     Raises:
@@ -260,7 +260,7 @@ def repeat(self: Tensor, *args: Any, repeats: Any = ()) -> Tensor:
     return composite("Repeat", lambda x: fnp.tile(x, counts), self)
 
 
-def tile(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
+def tile(self: Tensor, *args: Any, dims: Any = None) -> Tensor:
     """As ``repeat``; numbers that are missing in front are 1."""
     counts = extents(args or (dims,), "tile", "dims")
     return repeat(self, (1,) * (len(self.shape) - len(counts)) + counts)
@@ -327,7 +327,7 @@ def roll(self: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     return composite("Roll", lambda x: movement.roll(x, steps, axes), self)
 
 
-def flip(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
+def flip(self: Tensor, *args: Any, dims: Any = None) -> Tensor:
     """Axes the other way round."""
     axes = tuple(axis_of(d, len(self.shape)) for d in extents(args or (dims,), "flip", "dims"))
     if len(set(axes)) != len(axes):

@@ -144,7 +144,7 @@ def _is_viewable(self: Tensor, shape: Shape) -> bool:
     return True
 
 
-def reshape(self: Tensor, *args: Any, shape: Any = ()) -> Tensor:
+def reshape(self: Tensor, *args: Any, shape: Any = None) -> Tensor:
     """The same elements in C order with other extents: a view where the layout allows it."""
     full = resolved(extents(args or (shape,), "reshape", "shape"), math.prod(self.shape))
     if _is_viewable(self, full):
@@ -154,7 +154,7 @@ def reshape(self: Tensor, *args: Any, shape: Any = ()) -> Tensor:
     return reshaped(self, full, "UnsafeView")
 
 
-def view_as_shape(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
+def view_as_shape(self: Tensor, *args: Any, size: Any = None) -> Tensor:
     """A view with other extents, or of another dtype.
 
     Raises:
@@ -262,7 +262,7 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     return reshaped(self, (*self.shape[:at], 1, *self.shape[at:]), "Unsqueeze")
 
 
-def expand(self: Tensor, *args: Any, size: Any = ()) -> Tensor:
+def expand(self: Tensor, *args: Any, size: Any = None) -> Tensor:
     """Axes of extent 1 repeated, without memory; -1 leaves an axis as it is.
 
     Raises:
@@ -305,7 +305,7 @@ def expand_as(self: Tensor, other: Tensor) -> Tensor:
 # order of axes -----------------------------------------------------------------------------------
 
 
-def permute(self: Tensor, *args: Any, dims: Any = ()) -> Tensor:
+def permute(self: Tensor, *args: Any, dims: Any = None) -> Tensor:
     """Axes in another order.
 
     Raises:
