@@ -25,7 +25,7 @@ from functrans.autograd.modes import modes
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, node_of
 from functrans.autograd.residuals import region_of, twins_of
 from functrans.autograd.tensors import Tensor, View
-from functrans.autograd.views import in_place_of, view_node, viewed_as, whole_view
+from functrans.autograd.views import TWIN, in_place_of, view_node, viewed_as, whole_view
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.primitive import Primitive
@@ -417,7 +417,7 @@ def make_dual(tensor: Tensor, tangent: Any, *, level: int | None = None) -> Tens
         tangent = cast(tangent, tensor.dtype)
     elif not _is_laid_out_like(tangent, tensor):
         tangent = _laid_out_like(tangent, tensor)
-    primal = _below(current, whole_view(tensor) if node_of(tensor) is not None else tensor)
+    primal = _below(current, whole_view(tensor))
     value = PushingTracer(current.pushing, primal, _below(current, tangent))
     node: Any = node_of(tensor)
     if node is not None:
@@ -434,7 +434,7 @@ def _made_of(dual: Tensor, primal: Tensor, tangent: Tensor) -> None:
     twins = [in_place_of(x) for x in (primal, tangent)]
     for twin, x in zip(twins, (primal, tangent), strict=True):
         if x._view is None:  # the dual tensor keeps its shape if theirs is changed
-            twin._view = View(x, (), x._stored(), "View")
+            twin._view = View(x, (), x._stored(), TWIN)
             x._stored().note_view(twin)
     dual._dual = (*twins, tangent)
     dual._place = _Place(dual)

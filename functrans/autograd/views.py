@@ -25,6 +25,9 @@ from functrans.core.dispatch import Tracer
 from functrans.core.source import capture
 from functrans.core.values import Array
 
+TWIN = "Twin"
+"""Creator of the views that a dual tensor keeps of the two that it was made of."""
+
 
 def view(
     label: str,

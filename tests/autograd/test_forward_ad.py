@@ -875,3 +875,35 @@ def test_dual_tensors_of_leaves_are_not_changed_in_place(name: str, is_tangent: 
         assert dual.shape == leaf.shape == (1, 3)
         with torch.no_grad():
             getattr(fw.make_dual(leaf * 1, torch.ones(1, 3)), name)(*arguments)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("kind", ["plain", "leaf", "recorded"])
+def test_other_data_of_a_primal_are_not_those_of_its_dual_tensor(kind: str, size: int) -> None:
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=kind != "plain")
+    if kind == "recorded":
+        x, size = x * 1, 3
+    with fw.dual_level():
+        dual = fw.make_dual(x, torch.tensor([2.0, 2.0, 2.0]))
+        part = dual[1:]
+        x.data = torch.zeros(size)
+        with torch.no_grad():
+            x.add_(5)
+        assert fw.unpack_dual(dual).primal.tolist() == dual.tolist() == [1, 2, 3]
+        with torch.no_grad():
+            dual.mul_(3)
+        assert fw.unpack_dual(dual).primal.tolist() == [3, 6, 9]
+        assert fw.unpack_dual(part).tangent.tolist() == [6, 6]
+    assert (dual.tolist(), part.tolist(), x.tolist()) == ([3, 6, 9], [6, 9], [5] * size)
+
+
+def test_other_data_of_a_tangent_are_refused() -> None:
+    tangent = torch.ones(3)
+    with fw.dual_level():
+        dual = fw.make_dual(torch.zeros(3), tangent)
+        with pytest.raises(RuntimeError, match="data set to the tangent of a dual tensor"):
+            tangent.data = torch.zeros(3)
+        tangent.copy_(torch.full((3,), 2.0))
+        assert fw.unpack_dual(dual).tangent.tolist() == [2, 2, 2]
+    tangent.data = torch.zeros(2)
+    assert tangent.tolist() == [0, 0]

@@ -42,7 +42,7 @@ from functrans.autograd.recording import (
 )
 from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor, refuse_device
-from functrans.autograd.views import detached, in_place_of
+from functrans.autograd.views import TWIN, detached, in_place_of
 from functrans.autograd.writes import check_captured, check_read
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
 from functrans.core.avals import is_differentiable_dtype
@@ -223,6 +223,7 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     if trace.keeps_account:
         _set_primal(self, value)
         return
+    _keep_duals(self)
     if self._view is not None and self._view.is_copied:  # else made anew of the base's memory
         self._stored().forget_view(self)
         self._view, self._storage = None, None
@@ -231,6 +232,25 @@ def _set_data(self: Tensor, value: Tensor) -> None:
     self._value = memory.copy("K") if how is not None and how.is_copied else memory
     if isinstance(memory, Tracer):
         self._stored().bump("data", None)
+
+
+def _keep_duals(x: Tensor) -> None:
+    """Leave dual tensors that were made of a tensor as they are, whose data will be others.
+
+    Raises:
+      RuntimeError: it is their tangent.
+    """
+    storage = x._stored()
+    duals = [dual for dual in [reference() for reference in storage.duals] if dual is not None]
+    if any(dual._dual is not None and dual._dual[2] is x for dual in duals):
+        raise RuntimeError(
+            "data set to the tangent of a dual tensor, which would keep the old ones; write to it "
+            "(tangent.copy_(other)), or make another dual tensor"
+        )
+    before = None
+    for twin in [reference() for reference in storage.views]:
+        if twin is not None and twin._view.base is x and twin._view.creator == TWIN:
+            before = twin._view.base = before or in_place_of(x)
 
 
 def _set_primal(dual: Tensor, value: Tensor) -> None:
