@@ -120,7 +120,7 @@ class Bernoulli(
     ExponentialFamily,
     support=constraints.boolean,
     log_prob=lambda x, logits: x * logits - sp.softplus(logits),
-    sample=lambda shape, probs: bernoulli(probs.detach().expand(*shape)),
+    sample=lambda shape, probs: bernoulli(probs.detach().expand(shape)),
     mean="probs",
     mode=lambda probs: fnp.where(probs == 0.5, np.nan, fnp.astype(probs > 0.5, probs.dtype)),
     variance=lambda probs: probs * (1 - probs),
@@ -359,7 +359,7 @@ class ContinuousBernoulli(
 
 def _draw_relaxed(shape: Shape, probs: Tensor, temperature: Any) -> Tensor:
     u = clamp_probs(uniform(shape, probs))
-    return (probs_to_logits(u, True) + probs_to_logits(probs.expand(*shape), True)) / temperature
+    return (probs_to_logits(u, True) + probs_to_logits(probs.expand(shape), True)) / temperature
 
 
 def _relaxed_log_prob(x: Array, logits: Array, temperature: Array) -> Array:

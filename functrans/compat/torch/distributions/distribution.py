@@ -222,7 +222,7 @@ class Distribution:
         """Parameters with a larger ``batch_shape``."""
         axes = len(self._batch_shape)
         return {
-            name: value.expand(*batch_shape, *(value.shape[axes:] if value.ndim > axes else ()))
+            name: value.expand((*batch_shape, *(value.shape[axes:] if value.ndim > axes else ())))
             for name, value in parameters.items()
         }
 

@@ -491,7 +491,7 @@ class Wishart(
         df, n = values["df"], matrix.shape[-1]
         given: Any = df if isinstance(df, Tensor) else matrix.new_full((), df)
         batch = np.broadcast_shapes(matrix.shape[:-2], given.shape)
-        self.df = given.expand(*batch)
+        self.df = given.expand(batch)
         found = known(self.df)
         if found is not None and (found <= n - 1).any():
             raise ValueError(f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}.")

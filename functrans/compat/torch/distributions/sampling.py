@@ -90,7 +90,7 @@ def _log_gammas(rng: np.random.Generator, size: Any, a: np.ndarray) -> Any:
 
 def log_gamma(shape: Shape, concentration: Tensor) -> Any:
     """Logarithms of numbers of the gamma distribution of rate 1."""
-    a: Any = concentration.expand(*shape)
+    a: Any = concentration.expand(shape)
     found = numbers(_log_gammas, shape, a.dtype, a)
     return found if _is_fixed(a) else _moving_log_gamma(a, found)
 
@@ -145,7 +145,7 @@ def _probabilities(rng: np.random.Generator, size: Any, alpha: np.ndarray) -> An
 
 def dirichlet(shape: Shape, concentration: Tensor) -> Any:
     """Probabilities of Dirichlet's distribution, neither 0 nor 1."""
-    alpha: Any = concentration.expand(*shape)
+    alpha: Any = concentration.expand(shape)
     info = np.finfo(alpha.dtype)
 
     def draw(rng: np.random.Generator, size: Any, a: np.ndarray) -> Any:

@@ -344,7 +344,7 @@ class PowerTransform(
 
 def _affine_slope(self: Any, x: Tensor, y: Tensor) -> Any:
     if isinstance(self.scale, Tensor):
-        slope = self.scale.abs().log().expand(*x.shape)
+        slope = self.scale.abs().log().expand(x.shape)
     else:
         slope = x.new_full(x.shape, math.log(abs(self.scale)))
     return sum_rightmost(slope, self.event_dim)
@@ -533,8 +533,8 @@ class ReshapeTransform(
     Transform,
     domain=property(lambda self: constraints.independent(constraints.real, len(self.in_shape))),
     codomain=property(lambda self: constraints.independent(constraints.real, len(self.out_shape))),
-    call=lambda self, x: x.reshape(*_lead(x, self.in_shape), *self.out_shape),
-    inverse=lambda self, y: y.reshape(*_lead(y, self.out_shape), *self.in_shape),
+    call=lambda self, x: x.reshape((*_lead(x, self.in_shape), *self.out_shape)),
+    inverse=lambda self, y: y.reshape((*_lead(y, self.out_shape), *self.in_shape)),
     log_slope=lambda self, x, y: x.new_zeros(_lead(x, self.in_shape)),
     shapes=(
         lambda self, shape: _exchanged(shape, self.in_shape, self.out_shape),
