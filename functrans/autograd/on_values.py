@@ -221,10 +221,11 @@ class OnValues:
         with tracing(trace, tracers), entered(own), unwatched():
             tensors = [self._tensor(trace, leaf, i) for i, leaf in enumerate(leaves)]
             trace.arguments = {
-                id(x): self.originals[i] if self.takes_writes else None
+                id(x): self.originals[i]
                 for i, x in enumerate(tensors)
                 if self.kinds[i] and x._trace is trace
             }
+            trace.unwritten = set(trace.arguments) if self.takes_writes else set()
             own_args, own_kwargs = tree.unflatten(treedef, tensors)
             since = registered.newest
             result = self.fun(*own_args, **own_kwargs)

@@ -59,10 +59,14 @@ class ImperativeTrace(Trace):
       outer: the modes in which its values are computed, if these are not those of its tensors.
       level: the number of the transform of ``torch.func`` that it belongs to, or 0.
       arguments: of a transform the caller's tensors, by the identities of those that stand for
-        them; ``None`` once they are to be written to in the end.
+        them.
+      unwritten: those of these identities whose tensors would be written to in the end, but are
+        not yet.
     """
 
-    __slots__ = ("arguments", "is_plain", "is_reverse", "is_root", "level", "outer", "stops")
+    __slots__ = (
+        "arguments", "is_plain", "is_reverse", "is_root", "level", "outer", "stops", "unwritten",
+    )  # fmt: skip
     keeps_account = False
     """Whether it wants to know its tensors; see ``forward_ad``."""
 
@@ -73,7 +77,8 @@ class ImperativeTrace(Trace):
         self.stops = self.is_reverse = False
         self.outer: Mapping[str, bool] | None = None
         self.level = 0
-        self.arguments: dict[int, Tensor | None] = {}
+        self.arguments: dict[int, Tensor] = {}
+        self.unwritten: set[int] = set()
 
     def takes(self, tensor: Tensor) -> bool:
         """Whether a tensor of an outer trace, which is no view, may be given values of this one."""

@@ -42,7 +42,7 @@ from functrans.passes.staging import stage
 from functrans.primitives.complex_parts import complex_of, conjugate, imag, real
 from functrans.primitives.elementwise import where
 from functrans.primitives.movement import stack
-from functrans.primitives.structural import broadcast_to, overwritten_p, reshape
+from functrans.primitives.structural import broadcast_to, copy_p, overwritten_p, reshape
 from functrans.transforms.vectorize import vmap
 
 # nodes of what was written to --------------------------------------------------------------------
@@ -306,7 +306,8 @@ def check_original(x: Tensor) -> None:
     """
     root, how = root_of(x), x._view
     trace: Any = root._trace
-    while trace.level and (original := trace.arguments.get(id(root))) is not None:
+    while id(root) in trace.unwritten:
+        original = trace.arguments[id(root)]
         check_leaf(original)
         if how is not None and how.is_unrecorded and node_of(original) is not None:
             raise RuntimeError(how.of_both_modes("is being"))
@@ -321,10 +322,9 @@ def check_captured(x: Tensor) -> None:
     """
     root, how = root_of(x), x._view
     trace: Any = root._trace
-    original = trace.arguments.get(id(root)) if trace.level else None
-    if original is not None:
-        trace.arguments[id(root)] = None
-        modes.update(observers=(*modes.observers, _Reads(trace, original, root)))
+    if id(root) in trace.unwritten:
+        trace.unwritten.remove(id(root))
+        modes.update(observers=(*modes.observers, _Reads(trace, root)))
     if isinstance(root._value, np.ndarray) and any(share_memory(root, x) for x in modes.mapped):
         raise RuntimeError(
             "a captured tensor is being modified inplace that is an argument of vmap, too, which "
@@ -350,24 +350,32 @@ class _Reads:
       trace: that of the transform whose argument it is.
     """
 
-    def __init__(self, trace: Any, original: Tensor, argument: Tensor) -> None:
+    def __init__(self, trace: Any, argument: Tensor) -> None:
         self.trace = trace
-        self.original = root_of(original)
+        self.original = root_of(trace.arguments[id(argument)])
         self.argument = argument
         self.old = argument._value
 
     def __call__(self, name: str, operands: Sequence[object]) -> Callable[[], None]:
         """Look at the operands of an operation."""
         is_written = self.argument._value is not self.old
-        if is_written and any(
-            isinstance(x, Tensor) and root_of(x) is self.original for x in operands
-        ):
+        if is_written and any(isinstance(x, Tensor) and self._is_old(x) for x in operands):
             raise RuntimeError(
                 f"{name}: a tensor is read that is an argument of {self.trace.label}, too, and was "
                 "modified inplace there; it does not have the new numbers before the transform "
                 "ends. Read the argument, or give a copy (x.clone())"
             )
         return lambda: None
+
+    def _is_old(self, x: Tensor) -> bool:
+        """Whether a tensor is the original, or stands for it in a transform."""
+        root = root_of(x)
+        while root is not self.original:
+            trace: Any = root._trace
+            if trace is self.trace or id(root) not in trace.arguments:
+                return False  # arguments that share memory are refused in the end
+            root = root_of(trace.arguments[id(root)])
+        return True
 
 
 def check_read(name: str, x: object) -> None:
@@ -474,6 +482,8 @@ def write(label: str, x: Tensor, new: Tensor) -> Tensor:
                 value = PushingTracer(trace.parent, value._value, np.zeros(x.shape, x.dtype))
         keeps_slope = not modes.grad
         with entered(RECORDING) if keeps_slope else nullcontext():
+            if label in ("copy_", "fill_") and isinstance(value, Tracer):
+                value = bind(copy_p, value)[0]  # it is that of another tensor
             _write_traced(x, value, keeps_slope)
         if (dual := root_of(x))._dual is not None:
             _write_through(label, dual)

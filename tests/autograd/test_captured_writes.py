@@ -1,5 +1,6 @@
 """Writes inside of transforms: to captured tensors, to arguments, to duals and their views."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -94,6 +95,30 @@ def test_arguments_are_written_to_by_their_own_name_only(
     expected = given()
     WRITES[write](expected)
     assert (y.shape, y.tolist()) == (expected.shape, expected.tolist())
+
+
+def test_what_is_written_in_the_end_is_not_read_as_an_argument_of_another_transform() -> None:
+    inner: list[Callable[[Any, Any], Any]] = [
+        lambda g, x: func.vmap(g)(x),
+        lambda g, x: func.jvp(g, (x,), (x,))[0],
+        lambda g, x: func.grad(lambda v: g(v).sum())(x),
+        lambda g, x: func.grad(lambda v: func.vmap(g)(v).sum())(x),
+        lambda g, x: func.grad(lambda v, w: (g(v) * w).sum(), argnums=1)(x, x_of()),
+    ]
+    outer: list[Callable[[Any, Any], Any]] = [
+        lambda f, x: func.vmap(f)(x),
+        lambda f, x: func.jvp(f, (x,), (x_of(),)),
+        lambda f, x: func.jacfwd(f)(x),
+    ]
+    for around, inside in itertools.product(outer, inner):
+        x = x_of()
+
+        def f(v: Any, x: Any = x, inside: Any = inside) -> Any:
+            v.exp_()
+            return inside(lambda w: w * w, x)
+
+        with pytest.raises(RuntimeError, match="a tensor is read that is an argument of"):
+            around(f, x)
 
 
 def test_hooks_on_captured_arguments_are_those_of_the_outer_graph() -> None:

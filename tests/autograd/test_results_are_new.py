@@ -74,3 +74,43 @@ def test_writing_to_them_leaves_the_operand(text: str, value: Any) -> None:
     ):
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(np.ravel(one.numpy()), np.ravel(other.numpy()))
+
+
+WRITTEN = {
+    "copy_": lambda x: torch.empty_like(x).copy_(x),
+    "all of it": lambda x: _set(torch.zeros_like(x), ..., x),
+    "slice": lambda x: _set(torch.zeros_like(x), slice(None), x),
+    "clone": lambda x: x.clone().copy_(x),
+    "detached": lambda x: torch.empty_like(x).copy_(x.detach()),
+    "number": lambda x: torch.stack([torch.empty_like(v).fill_(v) for v in x.reshape(-1)]),
+    "one": lambda x: torch.empty_like(x.sum()).fill_(x.reshape(-1)[0]),
+}
+TRANSFORMS = {
+    "vmap": lambda f, x: torch.func.vmap(f)(x),
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (torch.ones_like(x),))[0],
+    "tangent": lambda f, x: torch.func.jvp(f, (torch.ones_like(x),), (x,))[1],
+    "vjp": lambda f, x: torch.func.vjp(f, x)[0],
+    "aux": lambda f, x: torch.func.grad(lambda v: (v.sum(), f(v)), has_aux=True)(x)[1],
+    "vmap in grad": lambda f, x: torch.func.grad(
+        lambda v: (v.sum(), torch.func.vmap(f)(v)), has_aux=True
+    )(x)[1],
+    "linearize": lambda f, x: torch.func.linearize(f, x)[0],
+}
+
+
+def _set(x: Any, index: Any, value: Any) -> Any:
+    x[index] = value
+    return x
+
+
+@pytest.mark.parametrize("kind", ["plain", "leaf", "recorded"])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_was_written_of_an_argument_is_not_the_argument(
+    name: str, transform: str, kind: str
+) -> None:
+    x = torch.tensor([[1.0], [2.0]], requires_grad=kind != "plain")
+    x = x * 1 if kind == "recorded" else x
+    result = TRANSFORMS[transform](WRITTEN[name], x)
+    result.detach().add_(5)
+    assert x.tolist() == [[1], [2]]
