@@ -907,3 +907,29 @@ def test_other_data_of_a_tangent_are_refused() -> None:
         assert fw.unpack_dual(dual).tangent.tolist() == [2, 2, 2]
     tangent.data = torch.zeros(2)
     assert tangent.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ["swapaxes_", "mul_"])
+@pytest.mark.parametrize("is_part", [False, True])
+def test_dual_tensors_of_views_of_a_function_are_not_changed_in_place(
+    name: str, is_part: bool
+) -> None:
+    class Viewed(Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x.view(-1)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return grads[0]
+
+    made = Viewed.apply(tensor([1.0, 2.0], requires_grad=True))
+    with fw.dual_level():
+        dual = fw.make_dual(made, torch.ones(2))
+        dual = dual[1:] if is_part else dual
+        with pytest.raises(RuntimeError, match="a view and is being modified inplace"):
+            getattr(dual, name)(*((0, 0) if name == "swapaxes_" else (2.0,)))

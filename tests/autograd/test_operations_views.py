@@ -443,3 +443,11 @@ def test_a_change_of_shape_without_recording_keeps_derivatives_in_transforms(
 def test_sizes_are_needed(name: str) -> None:
     with pytest.raises(TypeError, match="must be tuple of ints, not NoneType"):
         getattr(ft.ones(1), name)()
+
+
+@pytest.mark.parametrize("other", [None, "a", [1.0], (1.0,)], ids=repr)
+def test_what_is_no_tensor_is_not_copied(other: Any) -> None:
+    x = ft.ones(1)
+    with pytest.raises(TypeError, match=r"argument 'other'.*must be Tensor"):
+        x.copy_(other)
+    assert x.tolist() == [1]

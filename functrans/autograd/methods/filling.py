@@ -35,9 +35,10 @@ from functrans.autograd.modes import entered
 from functrans.autograd.promotion import exact, to_dtype, torch_kind
 from functrans.autograd.random import Generator, check_filled, check_parameters, scaled, stream
 from functrans.autograd.recording import enter_session
-from functrans.autograd.sizes import integer
+from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import Tensor, called
 from functrans.autograd.writes import check_read, check_write, write
+from functrans.core.dispatch import Tracer
 from functrans.core.values import Array
 from functrans.errors import ConcretizationError
 from functrans.primitives.structural import broadcast_to
@@ -48,7 +49,10 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
 
     Raises:
       RuntimeError: it does not broadcast.
+      TypeError: it is neither a tensor nor an array nor a number.
     """
+    if not isinstance(other, (Tensor, Tracer, np.ndarray, np.generic, int, float, complex)):
+        raise wrong_type(other, "other", "copy_", "Tensor")
     check_write(self)
     check_read("copy_", other)
     source = lifted(other, self)

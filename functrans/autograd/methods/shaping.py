@@ -27,7 +27,7 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.modes import RECORDING, entered, modes
 from functrans.autograd.nodes import leaf_like
-from functrans.autograd.residuals import twins_of
+from functrans.autograd.residuals import root_of, twins_of
 from functrans.autograd.sizes import integer, wrong_type
 from functrans.autograd.tensors import Tensor
 from functrans.autograd.views import on_either, view
@@ -428,7 +428,8 @@ def reformed(function: Callable[..., Tensor], label: str) -> Callable[..., Any]:
         how = self._view
         check_inference(self)
         if modes.grad and not modes.inference:
-            for x in (self, *(twins_of(self) if self._dual else ())):
+            root = root_of(self)
+            for x in (self, *(twins_of(root) if root._dual else ())):
                 check_leaf(x)
         elif node is not None and node.primitive is None:
             made = function(self.detach() if how is None else self, *args, **kwargs)
