@@ -659,7 +659,7 @@ class _Traced:
                 out._view = View(_base(target), steps, storage, self.cls.__name__)
                 out._view.is_custom = True
                 if target._view is not None:
-                    out._view.level = target._view.level
+                    out._view.levels = target._view.levels
         for i, j in layout.dirty:
             target = args[self.positions[i]]
             if isinstance(target, Tensor) and (

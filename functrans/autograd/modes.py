@@ -42,9 +42,9 @@ class Modes(threading.local):
       session: the tracing of a step by ``jit`` that this thread is in (``autograd.jitted``).
       level: the number of the innermost transform of ``torch.func`` that runs, 0 outside of all; a
         transform has a higher number than those before it.
-      derivative: the number of the innermost transform that differentiates, and the tensors that it
-        and those around it hand on as they are, by identities of the arguments that stand for them:
-        nothing else from outside of it may be written to.
+      derivative: the numbers of the transforms that differentiate, and the tensors that they hand
+        on as they are, by identities of the arguments that stand for them: nothing else from
+        outside of one of them may be written to.
       mapped: arguments of ``vmap``, which reads them when the function has run.
       is_inside: whether a new tensor has to look at ``session`` and ``level``.
       is_watched: whether an operation has to look at ``observers`` and ``session`` first.
@@ -68,7 +68,7 @@ class Modes(threading.local):
     batches: tuple[Any, ...] = ()
     session: Any = None
     level = 0
-    derivative: tuple[int, Mapping[int, Any]] = (0, MappingProxyType({}))
+    derivative: tuple[tuple[int, ...], Mapping[int, Any]] = ((), MappingProxyType({}))
     mapped: tuple[Any, ...] = ()
     is_inside = False
     is_watched = False

@@ -213,7 +213,8 @@ class OnValues:
             for i in kept:
                 leaves[i] = deferred.argument_of(self._tensor(trace, leaves[i], i), trace.level)
             given = {id(leaves[i]): x for i, x in kept.items()}
-            own["derivative"] = (trace.level, {**modes.derivative[1], **given})
+            levels, around = modes.derivative
+            own["derivative"] = ((*levels, trace.level), {**around, **given})
         if self.takes_writes and not self.direction:
             mapped = [x for i, x in enumerate(self.originals) if self.kinds[i] and i not in kept]
             own["mapped"] = (*modes.mapped, *mapped)

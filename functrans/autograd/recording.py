@@ -564,7 +564,7 @@ def follow(
         made.is_inferred |= how.is_inferred
         made.is_multiple |= how.is_multiple
         made.is_custom = how.is_custom
-        made.level = how.level
+        made.levels = how.levels
     if isinstance(x._value, Tracer):  # writes to it are written to its base, functionally
         made.is_conj = is_copied != (how is not None and how.is_conj)
         return

@@ -118,14 +118,13 @@ class View:
       is_copied: whether its memory is a copy of the base's, which NumPy cannot share (conjugates):
         it is made anew whenever it is read, and writes to it are written to the base.
       is_conj: whether it is conjugated.
-      level: the number of the transform whose argument it is, or is a view of, if the transform
-        hands it on as it is; 0 else.
+      levels: numbers of the transforms that hand it on as it is, or what it is a view of.
       node_version: of what is copied, ``version`` is -1 and this the version of the node.
     """
 
     __slots__ = (
         "base", "creator", "detach", "is_conj", "is_copied", "is_custom", "is_inferred",
-        "is_multiple", "is_own", "is_unrecorded", "level", "made_at", "node_version", "steps",
+        "is_multiple", "is_own", "is_unrecorded", "levels", "made_at", "node_version", "steps",
         "version",
     )  # fmt: skip
 
@@ -151,7 +150,7 @@ class View:
         self.is_inferred = False
         self.is_conj = False
         self.is_copied = False
-        self.level = 0
+        self.levels: tuple[int, ...] = ()
         self.node_version = -1
 
     @property
@@ -175,7 +174,7 @@ class View:
 
     def copy_from(self, how: View) -> None:
         """Be a copy as what it is a view of, and a view of the same argument."""
-        self.level = how.level
+        self.levels = how.levels
         self.is_conj = how.is_conj
         if how.is_copied:
             self.set_copied()

@@ -166,7 +166,8 @@ def argument_of(tensor: Tensor, level: int) -> Tensor:
     result = Tensor.of(value, node and view_node(tensor, node), tensor.__dict__.get("_trace"))
     result._follows = tensor._follows
     follow(result, tensor, lambda x: x, "Argument")
-    result._view.level = level  # type: ignore[union-attr]  # it was made just now
+    made: Any = result._view
+    made.levels = (*made.levels, level)
     return result
 
 

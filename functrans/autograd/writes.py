@@ -331,8 +331,8 @@ def check_captured(x: Tensor) -> None:
             "reads it when the function has run. Write to the argument, or give vmap a copy "
             "(x.clone())"
         )
-    level, _ = modes.derivative
-    if root._level < level and (how is None or how.level != level):
+    levels = () if how is None else how.levels
+    if any(root._level < level and level not in levels for level in modes.derivative[0]):
         raise RuntimeError(
             "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to "
             "call in-place operation that would mutate a captured Tensor: one made outside of the "

@@ -121,6 +121,23 @@ def test_what_is_written_in_the_end_is_not_read_as_an_argument_of_another_transf
             around(f, x)
 
 
+def test_arguments_of_an_inner_transform_may_be_captured_by_the_outer_one() -> None:
+    """Then a write would outlive the outer one."""
+    for outer, inner in itertools.product(DERIVATIVES.values(), SECOND.values()):
+        x = x_of()
+
+        def f(v: Any, x: Any = x, inner: Any = inner) -> Any:
+            inner(lambda a, b: (a.mul_(2), (b * b).sum())[1], x, x_of())
+            return (v * v).sum()
+
+        with pytest.raises(RuntimeError, match="would mutate a captured Tensor"):
+            outer(f, x_of())
+        assert x.tolist() == [1, 2, 3]
+        given = x_of()
+        func.grad(f, argnums=0)(x_of(), given)  # an argument of both
+        assert given.tolist() == [2, 4, 6]
+
+
 def test_hooks_on_captured_arguments_are_those_of_the_outer_graph() -> None:
     seen: list[Any] = []
     x = torch.ones(3, requires_grad=True)
