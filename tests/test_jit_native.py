@@ -640,10 +640,13 @@ def _mixed(n: int, seed: int = 0) -> Any:
 )
 def test_predicted_time_follows_the_lines_of_the_code(n: int, x: Any) -> None:
     prepared = prepare(ft.jit(_mixed(n)).jaxpr(x, x))
-    lines = write_program(prepared).text.count("\n")
+    text = write_program(prepared).text
+    lines = text.count("\n")
     from functrans.compiler import cost
+    from functrans.compiler.compiled import optimisation_level
 
-    per_line = cost._LINE_S if lines < cost.LONG_PROGRAM_LINES else cost._LONG_LINE_S
+    is_optimised = optimisation_level(text) or lines < cost.LONG_PROGRAM_LINES
+    per_line = cost._LINE_S if is_optimised else cost._LONG_LINE_S
     model = cost._PROGRAM_S + cost._EQUATION_S * len(prepared.eqns) + per_line * lines
     assert 0.5 < compile_seconds(prepared) / model < 2.0
 

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from functools import reduce
 
 from functrans.compiler.bodies import BodyWriter
+from functrans.compiler.cost import MANY_ROUNDS
 from functrans.compiler.functions import RoundsFunction
 from functrans.compiler.packs import pieces
 from functrans.compiler.places import is_small
@@ -37,8 +38,6 @@ WORK_PER_POLL = 1e7
 """Work between two looks at pending signals, in additions."""
 _MOST_ROUNDS = 1 << 20
 _MOST_ROUNDS_OF_WHILE = 256
-_MANY_ROUNDS = 16
-"""From how many on the code of a round is worth to be optimised."""
 
 
 def _block_env(w: BodyWriter, jaxpr: Jaxpr, arguments: Sequence[Stored]) -> dict[Var, Stored]:
@@ -171,7 +170,7 @@ def _counted(w: BodyWriter, count: Value, length: int | None, jaxpr: Jaxpr) -> I
     b = w.b
     rounds = _rounds_per_poll(jaxpr)
     if length is not None and length <= rounds:
-        hint = "scan" if length >= _MANY_ROUNDS else "few"
+        hint = "scan" if length >= MANY_ROUNDS else "few"
         with b.loop(b.index(0), count, hint=hint) as counter:
             yield counter
         return

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler import threads
-from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds
+from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds, longest_program
 from functrans.compiler.donation import NO_DONATIONS, Donations, find_donations
 from functrans.compiler.entry import (
     ArraySpec,
@@ -51,10 +51,6 @@ from functrans.records import dataclass, replace
 _VECTOR = re.compile(r"<\d+ x ")
 _PLAIN_SLOTS = 2
 """Stack slots that every program has: its status and its memory."""
-_LINES_PER_LOOP = 200
-"""Lines for each loop from which on a program is rather straight-line code."""
-_LOOPING = 4
-"""How many times longer a program of loops may be: at level 0 these take twice to four times."""
 LONG_RUN_ELEMENTS = 20_000
 """Elements from which a program lets other Python threads run meanwhile."""
 
@@ -306,32 +302,34 @@ def optimisation_level(text: str) -> int:
 
     Straight-line code on numbers runs as fast without optimisation: the emitter wrote each value
     once, and no slot on the stack has to become a register. A loop, which has a phi, is another
-    matter: where they make up a program, it is long only at several times the length; and where
-    most of it is the body of a ``scan`` or ``while`` that may have many rounds, at twice that.
+    matter, and takes twice to four times as long then. So a program much of which is inside of
+    loops is long only at many times the length.
     """
-    lines, loops = text.count("\n"), text.count(" = phi ")
-    is_plain = not loops and text.count("= alloca ") <= _PLAIN_SLOTS and not _VECTOR.search(text)
-    is_looping = loops * _LINES_PER_LOOP >= lines
-    longest = LONG_PROGRAM_LINES * (_LOOPING if is_looping else 1)
-    if lines >= longest and 2 * _lines_in_rounds(text) >= lines:
-        longest = LONG_PROGRAM_LINES * _LOOPING * 2
-    return 0 if is_plain or lines >= longest else 1
+    lines = text.count("\n")
+    has_slots = text.count("= alloca ") > _PLAIN_SLOTS
+    if not (" = phi " in text or has_slots or _VECTOR.search(text)):
+        return 0
+    if lines < LONG_PROGRAM_LINES:
+        return 1
+    return int(lines < longest_program(lines, lines_in_loops(text)))
 
 
-def _lines_in_rounds(text: str) -> int:
-    """Lines in bodies of ``scan`` and ``while``, but for those of a few rounds."""
-    total = depth = start = 0
-    for label in _ROUNDS.finditer(text):
-        if label[1] == "h":
-            start = label.end() if not depth else start
-            depth += 1
-        else:
-            depth -= 1
-            total += 0 if depth else text.count("\n", start, label.start())
+def lines_in_loops(text: str) -> int:
+    """Lines of a program that stand in loops, but for those of a ``scan`` of a few rounds."""
+    total = start = 0
+    open_loops: list[str] = []
+    for label in _LOOP.finditer(text):
+        hint = label[1]
+        if label[2] == "h":
+            start = start if open_loops else label.end()
+            open_loops.append(hint)
+        elif open_loops and open_loops[-1] == hint:
+            open_loops.pop()
+            total += 0 if open_loops else text.count("\n", start, label.start())
     return total
 
 
-_ROUNDS = re.compile(r"^(?:scan|while)_([hd])\d+:", re.MULTILINE)
+_LOOP = re.compile(r"^(?!few)([a-z]+)_([hd])\d+:", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

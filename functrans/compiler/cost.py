@@ -31,9 +31,14 @@ from functrans.core.lowering import IndexMap, Pointwise, Reduction
 from functrans.core.primitive import Primitive
 from functrans.emitter.builder import Module
 from functrans.emitter.dtypes import loop_dtypes
+from functrans.records import dataclass
 
 LONG_PROGRAM_LINES = 2500
-"""Lines from which a program is compiled with hardly any optimisation."""
+"""Lines from which a program is compiled with hardly any optimisation, unless it has loops."""
+MANY_ROUNDS = 16
+"""Rounds of a ``scan`` from which its body counts as a loop."""
+_LOOPING = 16
+"""How many times longer a program of loops may be."""
 _PROGRAM_S = 6e-3
 _EQUATION_S = 25e-6
 _LINE_S, _LONG_LINE_S = 45e-6, 20e-6
@@ -46,23 +51,42 @@ _LOOP_COPIES = 2
 """Lanes, and what is left over."""
 
 
+def longest_program(lines: int, in_loops: int) -> int:
+    """Lines from which a program is too long to be optimised.
+
+    Args:
+      lines: its length.
+      in_loops: those that stand in loops, and run more than once.
+    """
+    return LONG_PROGRAM_LINES * (_LOOPING if 4 * in_loops >= lines else 1)
+
+
 def compile_seconds(jaxpr: Jaxpr) -> float:
     """Roughly how long a prepared program takes to compile."""
     helpers: dict[Any, int] = {}
-    equations, lines = _size(jaxpr, helpers)
-    lines += sum(helpers.values())
-    per_line = _LINE_S if lines < LONG_PROGRAM_LINES else _LONG_LINE_S
-    return _PROGRAM_S + _EQUATION_S * equations + per_line * lines
+    size = _size(jaxpr, helpers)
+    lines = size.lines + sum(helpers.values())
+    per_line = _LINE_S if lines < longest_program(lines, size.in_loops) else _LONG_LINE_S
+    return _PROGRAM_S + _EQUATION_S * size.equations + per_line * lines
 
 
-def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> tuple[int, int]:
-    """Equations and lines of a prepared program, with the programs in it.
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """What a program comes to: equations, lines, and how many of these stand in loops."""
+
+    equations: int
+    lines: int
+    in_loops: int
+
+
+def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> _Size:
+    """The size of a prepared program, with the programs in it.
 
     Args:
       jaxpr: the program.
       helpers: lines of functions that are written once, added here.
     """
-    equations, lines = len(jaxpr.eqns), 0
+    equations, lines, in_loops = len(jaxpr.eqns), 0, 0
     in_place = set(updates_of_parts(jaxpr))
     shared = shares_code(eqn for eqn in jaxpr.eqns if not any(map(_has_loops, eqn.outputs)))
     for eqn in jaxpr.eqns:
@@ -71,14 +95,25 @@ def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> tuple[int, int]:
             continue
         programs = programs_of(eqn)
         if not programs:
-            lines += _lines(eqn, helpers, shared)
+            own = _lines(eqn, helpers, shared)
+            lines += own
+            if any(isinstance(x, Var) and _has_loops(x) for x in (*eqn.inputs, *eqn.outputs)):
+                in_loops += own
             continue
         lines += _STRUCTURE_LINES
         for program in programs:
-            inner, text = _size(prepare(program), helpers)
-            equations += inner
-            lines += text
-    return equations, lines
+            inner = _size(prepare(program), helpers)
+            equations += inner.equations
+            lines += inner.lines
+            in_loops += inner.lines if _has_many_rounds(eqn) else inner.in_loops
+    return _Size(equations, lines, in_loops)
+
+
+def _has_many_rounds(eqn: Equation) -> bool:
+    if eqn.primitive.name == "scan":
+        length = eqn.params["length"]  # None where it is known at run time only
+        return length is None or bool(length >= MANY_ROUNDS)
+    return eqn.primitive.name == "while"
 
 
 def _has_loops(var: Var) -> bool:

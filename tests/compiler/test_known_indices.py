@@ -167,6 +167,33 @@ def test_loops_over_single_numbers_are_optimised():
     assert optimisation_level(ft.jit(lambda x: x * 2 + 1).llvm(2.0)) == 0
 
 
+def test_lines_in_loops_are_counted_once():
+    from functrans.compiler.compiled import lines_in_loops
+
+    text = """\
+start:
+  a
+if1:
+  b
+loop_h2:
+  c
+loop_b3:
+scan_h4:
+  d
+if5:
+  e
+if_d6:
+scan_d7:
+loop_d8:
+few_h9:
+  f
+few_d10:
+  g
+"""
+    assert lines_in_loops(text) == 9
+    assert lines_in_loops("start:\n  a\n") == 0
+
+
 def test_loops_are_optimised_in_long_programs():
     """A limit of length is for code that runs once."""
     from functrans.compiler.compiled import optimisation_level
@@ -178,6 +205,16 @@ def test_loops_are_optimised_in_long_programs():
         return np.sum(h)
 
     text = ft.jit(ft.grad(layers, 1)).llvm(np.ones((16, 48)), [np.ones((48, 48))] * 12)
+    assert text.count("\n") > LONG_PROGRAM_LINES
+    assert optimisation_level(text) == 1
+
+    def mixture(x, means, weights):
+        logs = weights - np.sum((x[:, None] - means) ** 2, -1)
+        highest = np.max(logs, -1, keepdims=True)
+        return np.sum(highest[:, 0] + np.log(np.sum(np.exp(logs - highest), -1)))
+
+    text = ft.jit(ft.grad(mixture, (0, 1, 2))).llvm(np.ones((500, 4)), np.ones((12, 4)), np.ones(12))
+    assert text.count(" = phi ") < 20, "a few loops with long bodies"
     assert text.count("\n") > LONG_PROGRAM_LINES
     assert optimisation_level(text) == 1
 
