@@ -91,7 +91,9 @@ indexing
 operators
 """,
     "compiler": """
-bounds equations execution reductions schedule storage symbols threads
+axes bounds elements equations execution reductions storage symbols threads
+rows
+schedule
 entry invariants merging packs parts products
 gathers
 functions prepare sharing

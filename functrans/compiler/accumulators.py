@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from functrans.compiler import access
+from functrans.compiler.axes import vector_axis
 from functrans.compiler.cursor import Cursor
 from functrans.compiler.reductions import (
     BLOCK,
@@ -25,7 +26,7 @@ from functrans.compiler.reductions import (
     is_ordered,
     level_count,
 )
-from functrans.compiler.schedule import Root, vector_axis
+from functrans.compiler.schedule import Root
 from functrans.core.affine import Affine, constant, variable
 from functrans.core.lowering import Reduction
 from functrans.emitter import casts

@@ -21,12 +21,11 @@ from contextlib import contextmanager
 from functools import reduce
 
 from functrans.compiler.bodies import BodyWriter
-from functrans.compiler.cost import MANY_ROUNDS
 from functrans.compiler.functions import RoundsFunction
 from functrans.compiler.packs import pieces
 from functrans.compiler.places import is_small
 from functrans.compiler.prepare import entry_program, prepare
-from functrans.compiler.rounds import are_independent, run_rounds
+from functrans.compiler.rounds import MANY_ROUNDS, are_independent, run_rounds
 from functrans.compiler.storage import Stored
 from functrans.core.avals import Tape
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var

@@ -20,15 +20,7 @@ from functrans.compiler.parallel import write_in_chunks
 from functrans.compiler.parts import is_joined, joined_results, updates_of_parts
 from functrans.compiler.places import Body, is_small
 from functrans.compiler.prepare import prepare
-from functrans.compiler.schedule import (
-    Call,
-    Item,
-    Nest,
-    Schedule,
-    View,
-    routine_of,
-    schedule,
-)
+from functrans.compiler.schedule import Call, Item, Nest, Schedule, View, routine_of, schedule
 from functrans.compiler.storage import Stored
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.core.lowering import Structured

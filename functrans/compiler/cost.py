@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from functrans.compiler.axes import loop_axes, unrolled
+from functrans.compiler.elements import is_dear
 from functrans.compiler.functions import ProgramFunction
 from functrans.compiler.parts import updates_of_parts
 from functrans.compiler.prepare import prepare, programs_of
-from functrans.compiler.schedule import is_dear, loop_axes, unrolled
+from functrans.compiler.rounds import MANY_ROUNDS
 from functrans.compiler.sharing import shares_code
 from functrans.compiler.support import obstacle
 from functrans.core.avals import ShapedArray
@@ -35,8 +37,6 @@ from functrans.records import dataclass
 
 LONG_PROGRAM_LINES = 2500
 """Lines from which a program is compiled with hardly any optimisation, unless it has loops."""
-MANY_ROUNDS = 16
-"""Rounds of a ``scan`` from which its body counts as a loop."""
 _LOOPING = 16
 """How many times longer a program of loops may be."""
 _PROGRAM_S = 6e-3

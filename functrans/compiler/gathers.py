@@ -26,11 +26,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from functrans.compiler.bounds import fits
+from functrans.compiler.elements import may_fail, pointwise_cost, step_cost
 from functrans.compiler.equations import equations_of
 from functrans.compiler.invariants import may_move
 from functrans.compiler.merging import order_along
 from functrans.compiler.reductions import is_ordered
-from functrans.compiler.schedule import may_fail, pointwise_cost, step_cost
 from functrans.core.affine import as_affine, variable
 from functrans.core.avals import ShapedArray
 from functrans.core.axes import AxisMap, of_broadcast, reduced

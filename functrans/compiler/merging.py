@@ -25,7 +25,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from functrans.compiler.schedule import loop_axes, vector_axis
+from functrans.compiler.axes import loop_axes, vector_axis
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.lowering import IndexMap, Pointwise, Reduction, same_place

@@ -27,11 +27,13 @@ import numpy as np
 
 from functrans.compiler import access
 from functrans.compiler.accumulators import Accumulator, end_round
+from functrans.compiler.axes import SHORT, vector_axis
 from functrans.compiler.cursor import Cursor
+from functrans.compiler.elements import pointwise_cost
 from functrans.compiler.packs import pieces
 from functrans.compiler.places import Body
 from functrans.compiler.reductions import fold, fold_lanes
-from functrans.compiler.schedule import MAX_PARTS, Nest, Root, pointwise_cost, vector_axis
+from functrans.compiler.schedule import MAX_PARTS, Nest, Root
 from functrans.compiler.sharing import call_shared, shares_code
 from functrans.compiler.storage import Stored
 from functrans.core.affine import Affine, as_affine, constant, variable
@@ -440,13 +442,25 @@ class NestWriter(Cursor):
             first = -(-start // lanes) * lanes if own else start
             first = min(first, stop)
             last = first + (stop - first) // lanes * lanes
-            for begin, end, step in ((start, first, 1), (first, last, lanes), (last, stop, 1)):
+            parts = [(start, first, 1), (first, last, lanes), *self._rest(loop, last, stop)]
+            for begin, end, step in parts:
                 if begin < end:
                     self._write_part(loop, begin, end, step, own)
         self.ranges[loop] = (0, self.nest.extents[loop])
         self.pinned.pop(loop, None)
         for accumulator in own:
             accumulator.close()
+
+    def _rest(self, loop: int, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+        """What full lanes leave over: in short rows by half as many, a quarter, and so on."""
+        lanes = self.wide_lanes if self.nest.extents[loop] < SHORT and loop else 1
+        while lanes > 1 and start < stop:
+            lanes //= 2
+            if stop - start >= lanes:
+                yield start, start + lanes, lanes
+                start += lanes
+        if start < stop:
+            yield start, stop, 1
 
     def _write_part(
         self, loop: int, start: int, stop: int, lanes: int, own: Sequence[Accumulator]

@@ -16,7 +16,8 @@ import math
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from functrans.compiler.schedule import FULLY_UNROLLED, is_dear
+from functrans.compiler.axes import FULLY_UNROLLED
+from functrans.compiler.elements import is_dear
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.core.lowering import IndexMap, Pointwise, Reduction

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import math
 
+from functrans.compiler.elements import may_fail
 from functrans.compiler.functions import ChunkFunction, Passed
 from functrans.compiler.nests import NestWriter
 from functrans.compiler.places import Body
 from functrans.compiler.reductions import LANES
-from functrans.compiler.schedule import may_fail
 from functrans.compiler.storage import Stored
 from functrans.core.jaxpr import Var
 from functrans.emitter.chunks import run_chunks

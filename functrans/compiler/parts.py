@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from functrans.compiler.schedule import FULLY_UNROLLED, is_view
+from functrans.compiler.axes import FULLY_UNROLLED
+from functrans.compiler.schedule import is_view
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
 from functrans.primitives.elementwise import add_p
 from functrans.primitives.movement import concatenate_p

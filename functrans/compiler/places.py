@@ -14,8 +14,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from functrans.compiler.axes import FULLY_UNROLLED
 from functrans.compiler.functions import ChunkFunction, ProgramFunction
-from functrans.compiler.schedule import FULLY_UNROLLED, Root, Schedule
+from functrans.compiler.schedule import Root, Schedule
 from functrans.compiler.storage import Stored
 from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
 from functrans.emitter.dtypes import loop_dtypes

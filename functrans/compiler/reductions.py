@@ -4,7 +4,7 @@ Here: what is combined with what (``combine``, ``identity``), the order for elem
 (``fold``, ``fold_lanes``) and the constants of the order in loops (``compiler.accumulators``).
 
 The order depends on the shape alone, never on what is fused with what, nor on the machine, nor on
-the number of threads. Along the axis that loops over lanes run along (``schedule.vector_axis``):
+the number of threads. Along the axis that loops over lanes run along (``axes.vector_axis``):
 element ``k`` belongs to lane ``k mod 32``; a lane adds up 8 elements at a time, 4 such sums at a
 time, 4 of these, and so on; the lanes are then added in halves: 32 to 16, to 8, ... to 1. Along any
 other axis: 8 elements at a time, one after the other, and these sums one after the other.

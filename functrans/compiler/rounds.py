@@ -33,6 +33,8 @@ from functrans.emitter.chunks import run_chunks
 from functrans.emitter.types import I64, Value
 from functrans.passes.work import program_work
 
+MANY_ROUNDS = 16
+"""Rounds from which the body of a loop is worth to be optimised."""
 FEWEST_ROUNDS = 8
 """So many rounds are at least shared; fewer, if they are long, have loops that can be."""
 WORK_PER_REGION = 3e8

@@ -18,28 +18,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-import numpy as np
-
-from functrans.core.affine import variable
-from functrans.core.jaxpr import Atom, Equation, Jaxpr, Literal, Var
-from functrans.core.lowering import IndexMap, Pointwise, Read, Reduction, Routine
-from functrans.primitives.elementwise import power_p
+from functrans.compiler.axes import (
+    FEWEST_LANES,
+    FULLY_UNROLLED,
+    loop_axes,
+    unrolled,
+    vector_axis,
+)
+from functrans.compiler.elements import DEAR, general_reads, pointwise_cost, step_cost
+from functrans.compiler.rows import rows_in_lanes
+from functrans.core.jaxpr import Atom, Equation, Jaxpr, Var
+from functrans.core.lowering import IndexMap, Pointwise, Reduction, Routine
 from functrans.records import dataclass, field
 
 MAX_PARTS = 32
 """Parts that a nest may be cut into; beyond, what cuts it is stored."""
 FEW_PARTS = 8
 """Parts of a map that has no routine: several of them may be in one nest."""
-FULLY_UNROLLED = 16
-"""Arrays up to this size are computed without loops, and live in registers."""
-UNROLLED = 40
-"""Trailing axes are unrolled up to this many elements of a loop's body."""
-UNROLLED_AXIS = 16
-"""The longest axis that is unrolled: rows up to this length are read and written as a whole."""
 FEW_ROWS = 4
 """So many long rows of light work are computed together."""
 LONG_ROW = 256
@@ -47,21 +46,18 @@ LONG_ROW = 256
 LIGHT_WORK = 60
 """Cost of an element up to which registers hold what a few rows are computed from; a function
 such as ``exp`` is more than that by itself."""
-SHORT = 32
-"""Extents from here on are worth a vector loop: the reduction order depends on it."""
 WIDE = 4096
 """Elements from which a transpose is worth a pass of its own, tile by tile."""
 SUMMED_IN_REGISTERS = 32
 """The longest axis in front of lanes that is summed inside of them: so many rows are read at once,
 and the partial sums are registers instead of a row of memory that each round reads and writes."""
-DEAR = 6
-"""Cost, in additions, from which a variable that is needed twice is stored."""
 LONG_REDUCTION = 1000
 """Cost, for all elements that are unrolled, from which a short reduction is a loop."""
 HIGHEST_COST = 4000
 """Where costs are no longer counted: what several equations use is counted for each of them."""
 
-Key = tuple[int, tuple[int, ...]]
+Key = tuple[int, tuple[int, ...], bool]
+"""What shares a nest: level, extents of the loops, and whether sums run across rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,55 +143,6 @@ class Schedule:
     reads: list[tuple[Var, ...]] = field(default_factory=list)
 
 
-def vector_axis(shape: Sequence[int]) -> int | None:
-    """The axis of a shape that loops over lanes run along: the last one that is not short."""
-    for axis in reversed(range(len(shape))):
-        if shape[axis] >= SHORT:
-            return axis
-    return None
-
-
-def loop_axes(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The axes of a shape that become loops; the others are unrolled or have one element.
-
-    Short trailing axes are unrolled where another axis is long enough for lanes; arrays with no
-    such axis are small, and written out they would be long.
-    """
-    if math.prod(shape) <= FULLY_UNROLLED:
-        return ()
-    if vector_axis(shape) is None:
-        return tuple(axis for axis, extent in enumerate(shape) if extent != 1)
-    unrolled = 1
-    last = len(shape)
-    while last and shape[last - 1] <= UNROLLED_AXIS and unrolled * shape[last - 1] <= UNROLLED:
-        unrolled *= shape[last - 1]
-        last -= 1
-    return tuple(axis for axis in range(last) if shape[axis] != 1)
-
-
-def unrolled(shape: tuple[int, ...]) -> int:
-    """Elements of an array that are computed in one round of its loops."""
-    return math.prod(shape) // math.prod(shape[axis] for axis in loop_axes(shape))
-
-
-def step_cost(kind: str, dtype: np.dtype) -> int:
-    """Instructions that combine two elements, roughly."""
-    if dtype.kind not in "biu" and dtype.itemsize == 2:
-        return 16  # rounded by arithmetic on bits
-    if dtype.kind == "c":
-        return 2 if kind == "sum" else 6
-    return 1
-
-
-def general_reads(eqn: Equation, lower: IndexMap) -> Iterator[Sequence[Read] | None]:
-    """Per result, where an element at a general index comes from; ``None`` where not affine."""
-    avals = [atom.aval for atom in eqn.inputs]
-    for output, var in enumerate(eqn.outputs):
-        shape: tuple[int, ...] = var.aval.shape
-        index = tuple([variable(i) if n != 1 else 0 for i, n in enumerate(shape)])
-        yield lower.trace(index, avals, output, **eqn.params)
-
-
 def is_view(eqn: Equation) -> bool:
     """Whether a result is taken for its operand's memory: a reshape that no index map covers."""
     lower = eqn.primitive.lower
@@ -258,11 +205,14 @@ class _Planner:
         self.makers: dict[Var, int] = {}
         self.readers: Counter[Atom] = Counter()
         """How often each variable is read by equations."""
+        self.row_shapes: frozenset[tuple[int, ...]] = frozenset()
+        """Shapes whose short rows are worked on by lanes along them."""
 
     def plan(self) -> Schedule:
         """All steps in order."""
         self._classify()
         self._rank()
+        self.row_shapes = rows_in_lanes(self.jaxpr, self.kinds)
         roots, in_memory = self._choose()
         return self._order(roots, in_memory)
 
@@ -349,7 +299,8 @@ class _Planner:
                 if self._is_summed_inside(x, axis, loops, in_memory):
                     loops = (loops[-1], *[o for o in loops[:-1] if o != axis], axis)
                 root = Root(eqn, 0, shape, loops, axis)
-                key = (self.level.get(x, 0) if isinstance(x, Var) else 0, _extents(root))
+                level = self.level.get(x, 0) if isinstance(x, Var) else 0
+                key = (level, _extents(root), self._is_across(root))
                 roots.setdefault(key, []).append(root)
                 keys.add(key)
             elif kind == "inline":
@@ -358,7 +309,7 @@ class _Planner:
                     shape = var.aval.shape
                     level = self.own_level.get(var, self.level[var])
                     loops = self._loops(shape)
-                    own = (level, tuple(shape[a] for a in loops))
+                    own = (level, tuple(shape[a] for a in loops), False)
                     if var in in_memory or self._is_worth_keeping(var, wanted, own):
                         root = Root(eqn, output, shape, loops)
                         roots.setdefault(own, []).append(root)
@@ -376,6 +327,8 @@ class _Planner:
         What does not depend on the row, as in products with a few directions, is computed once.
         """
         loops = loop_axes(shape)
+        if shape in self.row_shapes and (reduced is None or reduced != vector_axis(shape)):
+            return (*loops, len(shape) - 1)
         if (
             len(loops) == 2
             and shape[loops[0]] <= FEW_ROWS
@@ -385,6 +338,14 @@ class _Planner:
         ):
             return loops[1:]
         return loops
+
+    def _is_across(self, root: Root) -> bool:
+        """Whether a reduction has lanes across short rows that others have lanes along."""
+        shape = root.space
+        lanes, last = vector_axis(shape), len(shape) - 1
+        if root.reduced is None or root.reduced != lanes or lanes == last:
+            return False
+        return shape in self.row_shapes or (last in root.loops and shape[last] >= FEWEST_LANES)
 
     def _is_summed_inside(
         self, x: Atom, axis: int, loops: tuple[int, ...], in_memory: set[Var]
@@ -430,7 +391,7 @@ class _Planner:
             return True
         return (
             cost > 2
-            and any(math.prod(extents) >= 4 * math.prod(own[1]) for _, extents in wanted)
+            and any(math.prod(extents) >= 4 * math.prod(own[1]) for _, extents, _ in wanted)
             and size > 0
         )
 
@@ -443,15 +404,16 @@ class _Planner:
                 after = self.level[eqn.outputs[0]] - 1 if eqn.outputs else 0
                 item: Item = Call(eqn) if kind == "call" else View(eqn)
                 calls.setdefault(after, []).append((number, item))
-        by_level: dict[int, list[tuple[bool, int, Key, list[Root]]]] = {}
+        by_level: dict[int, list[tuple[tuple[bool, bool, int], Key, list[Root]]]] = {}
         for key, found in roots.items():
             first = min(self.makers[root.var] for root in found)
-            by_level.setdefault(key[0], []).append((bool(key[1]), first, key, found))
+            order = (bool(key[1]), key[2], first)  # sums across rows read what others store
+            by_level.setdefault(key[0], []).append((order, key, found))
         given = {*self.jaxpr.constvars, *self.jaxpr.invars}
         result = Schedule(self.jaxpr, [], set(given), in_memory)
         for level in sorted(by_level.keys() | calls):
             nests = by_level.get(level, ())
-            for _, _, key, found in sorted(nests, key=lambda entry: entry[:2]):
+            for _, key, found in sorted(nests, key=lambda entry: entry[0]):
                 ordered = tuple(sorted(found, key=lambda root: self.makers[root.var]))
                 equations, reads = self._ancestors([root.eqn for root in ordered], result.stored)
                 result.items.append(Nest(key[1], _vector(ordered), ordered, tuple(equations)))
@@ -483,29 +445,6 @@ class _Planner:
                     numbers.add(number)
                     pending.append(number)
         return sorted(numbers), list(reads)
-
-
-def pointwise_cost(eqn: Equation) -> int:
-    """Work of an elementwise equation per element; small constant powers are products."""
-    lower = eqn.primitive.lower
-    assert isinstance(lower, Pointwise)
-    if eqn.primitive is power_p:
-        exponent = eqn.inputs[1]
-        if isinstance(exponent, Literal) and exponent.value in (-1, 0.5, 1, 2, 3):
-            return 4 if exponent.value in (-1, 0.5) else 2
-    return lower.cost
-
-
-def is_dear(eqn: Equation) -> bool:
-    """Whether an elementwise equation is a function such as ``exp``, no arithmetic."""
-    return pointwise_cost(eqn) > DEAR
-
-
-def may_fail(eqn: Equation) -> bool:
-    """Whether an elementwise equation can end the program: integer powers can."""
-    lower = eqn.primitive.lower
-    is_power = isinstance(lower, Pointwise) and eqn.primitive is power_p
-    return is_power and eqn.outputs[0].aval.dtype.kind in "iu"
 
 
 def is_inner(eqn: Equation) -> bool:
@@ -545,4 +484,4 @@ def _vector(roots: Sequence[Root]) -> int | None:
     is_free = all(
         root.reduced is None or not extents or root.loops[last] != root.reduced for root in roots
     )
-    return last if extents and extents[last] >= 8 and is_free else None
+    return last if extents and extents[last] >= FEWEST_LANES and is_free else None

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from functrans.compiler.elements import is_dear
 from functrans.compiler.packs import is_packable, pieces
-from functrans.compiler.schedule import is_dear
 from functrans.core.jaxpr import Equation
 from functrans.core.lowering import Pointwise
 from functrans.emitter import casts

@@ -12,8 +12,9 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from functrans.compiler.elements import general_reads
 from functrans.compiler.prepare import prepare, programs_of
-from functrans.compiler.schedule import FEW_PARTS, general_reads
+from functrans.compiler.schedule import FEW_PARTS
 from functrans.core.affine import as_affine
 from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray, Tape

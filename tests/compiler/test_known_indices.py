@@ -213,7 +213,9 @@ def test_loops_are_optimised_in_long_programs():
         highest = np.max(logs, -1, keepdims=True)
         return np.sum(highest[:, 0] + np.log(np.sum(np.exp(logs - highest), -1)))
 
-    text = ft.jit(ft.grad(mixture, (0, 1, 2))).llvm(np.ones((500, 4)), np.ones((12, 4)), np.ones(12))
+    text = ft.jit(ft.grad(mixture, (0, 1, 2))).llvm(
+        np.ones((500, 4)), np.ones((12, 4)), np.ones(12)
+    )
     assert text.count(" = phi ") < 20, "a few loops with long bodies"
     assert text.count("\n") > LONG_PROGRAM_LINES
     assert optimisation_level(text) == 1
