@@ -49,6 +49,13 @@ from functrans.machine.cache import cache_key, object_cache, packed, unpacked
 from functrans.records import dataclass, replace
 
 _VECTOR = re.compile(r"<\d+ x ")
+_SLOW = re.compile(r" = (?:fdiv|call) (?:float|double) (?!@(?!llvm\.sqrt\.))")
+_FAST = re.compile(r" = f(?:add|sub|mul) ")
+_ROUNDS = re.compile(r"^(?:scan|while)_h", re.MULTILINE)
+_MANY_SLOW = 8
+"""Divisions and roots of numbers from which they are worth to be computed side by side."""
+_SHARE = 8
+"""How many additions and products there may be for each of them, of numbers or vectors."""
 _PLAIN_SLOTS = 2
 """Stack slots that every program has: its status and its memory."""
 LONG_RUN_ELEMENTS = 20_000
@@ -303,15 +310,24 @@ def optimisation_level(text: str) -> int:
     Straight-line code on numbers runs as fast without optimisation: the emitter wrote each value
     once, and no slot on the stack has to become a register. A loop, which has a phi, is another
     matter, and takes twice to four times as long then. So a program much of which is inside of
-    loops is long only at many times the length.
+    loops is long only at many times the length. Loops over formulas of single numbers are worth
+    more where divisions and roots take their time, since registers of several do these at once.
     """
     lines = text.count("\n")
     has_slots = text.count("= alloca ") > _PLAIN_SLOTS
     if not (" = phi " in text or has_slots or _VECTOR.search(text)):
         return 0
     if lines < LONG_PROGRAM_LINES:
-        return 1
+        return 2 if _has_slow_formulas(text) else 1
     return int(lines < longest_program(lines, lines_in_loops(text)))
+
+
+def _has_slow_formulas(text: str) -> bool:
+    """Whether rounds of control flow spend their time with divisions and roots of numbers."""
+    if not _ROUNDS.search(text):
+        return False
+    slow = len(_SLOW.findall(text))
+    return slow >= _MANY_SLOW and _SHARE * slow >= len(_FAST.findall(text))
 
 
 def lines_in_loops(text: str) -> int:

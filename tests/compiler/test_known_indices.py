@@ -167,6 +167,35 @@ def test_loops_over_single_numbers_are_optimised():
     assert optimisation_level(ft.jit(lambda x: x * 2 + 1).llvm(2.0)) == 0
 
 
+def test_divisions_of_numbers_in_rounds_are_put_side_by_side():
+    from functrans.compiler.compiled import optimisation_level
+    from functrans.machine import engine
+
+    def pulled(at, others):
+        x, y = at
+        for a, b in others:
+            distance = np.sqrt((x - a) ** 2 + (y - b) ** 2)
+            x, y = x + a / distance**3, y + b / distance**3
+        return x, y
+
+    others = [(float(k), k + 0.5) for k in range(1, 6)]
+    loop = lambda x: ft.lax.scan(lambda c, _: (pulled(c, others), None), (x, x), None, 99)[0]  # noqa: E731
+    text = ft.jit(loop).llvm(2.0)
+    assert optimisation_level(text) == 2
+    divided = engine.optimised_text(text, 2).count("fdiv <2 x double>")
+    assert divided >= len(others)
+    straight = ft.jit(lambda x: pulled((x, x), others)).llvm(2.0)
+    assert optimisation_level(straight) == 0
+
+    def products(x):
+        for a, b in others:
+            x = a * x * (x - b) + b * (x + a)
+        return x / 3.0
+
+    loop = lambda x: ft.lax.scan(lambda c, _: (products(c), None), x, None, 99)[0]  # noqa: E731
+    assert optimisation_level(ft.jit(loop).llvm(2.0)) == 1
+
+
 def test_lines_in_loops_are_counted_once():
     from functrans.compiler.compiled import lines_in_loops
 
