@@ -17,7 +17,7 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from functrans.compiler.axes import FEWEST_LANES, loop_axes
@@ -49,6 +49,7 @@ def rows_in_lanes(jaxpr: Jaxpr, kinds: Sequence[str]) -> frozenset[Shape]:
     """
     work: Counter[Shape] = Counter()
     crossed: set[Shape] = set()
+    joined: set[Atom] = set()
     given: set[Atom] = {*jaxpr.invars, *jaxpr.constvars}
     in_memory: set[Atom] = {*jaxpr.outvars, *given}
     rows: dict[Var, None] = {}
@@ -66,11 +67,17 @@ def rows_in_lanes(jaxpr: Jaxpr, kinds: Sequence[str]) -> frozenset[Shape]:
                 crossed.add(summed)
             if kind == "reduce":
                 in_memory.update(eqn.outputs)
-        elif arrays and isinstance(lower, IndexMap):
-            crossed.update(_crossed(eqn, lower, given))
+            continue
+        if not joined.isdisjoint(eqn.inputs):  # what it is computed from may be computed with it
+            joined.update(eqn.outputs)
+        if arrays and isinstance(lower, IndexMap):
+            apart, together = _crossed(eqn, lower, given)
+            crossed.update(apart)
+            joined.update(together)
         elif arrays and isinstance(lower, Pointwise):
             cost = pointwise_cost(eqn) * (_FUNCTION if is_dear(eqn) else 1)
             work[eqn.outputs[0].aval.shape] += cost
+    crossed.update(var.aval.shape for var in joined.intersection(rows))
     accesses: Counter[Shape] = Counter()
     lanes: dict[Shape, int] = {}
     for var in rows:
@@ -107,23 +114,30 @@ def _is_less_along(row: int, lanes: int, work: int, accesses: int) -> bool:
     return along < across
 
 
-def _crossed(eqn: Equation, lower: IndexMap, given: AbstractSet[Atom]) -> Iterator[Shape]:
-    """Shapes whose rows an index map takes apart, puts together or turns into columns.
+def _crossed(
+    eqn: Equation, lower: IndexMap, given: AbstractSet[Atom]
+) -> tuple[set[Shape], set[Var]]:
+    """What an index map does across rows.
 
     Args:
       eqn: the equation.
       lower: its map.
       given: what is in memory before: a column of that is read from there.
+
+    Returns:
+      Shapes whose rows it takes apart, and results whose rows it puts together or turns round.
     """
+    apart: set[Shape] = set()
+    together: set[Var] = set()
     for reads, out in zip(general_reads(eqn, lower), eqn.outputs, strict=True):
-        shape: Shape = out.aval.shape
-        last = len(shape) - 1
+        last = len(out.aval.shape) - 1
         for read in reads or ():
             operand = eqn.inputs[read.operand]
             index = [as_affine(i) for i in read.index]
             others = (*index[:-1], *[as_affine(place) for place, _ in read.conditions])
             if any(place.coefficient(last) for place in others):
-                yield shape
+                together.add(out)
             row = operand.aval.shape[-1:]
             if operand not in given and row not in ((), (1,)) and index[-1].is_constant:
-                yield operand.aval.shape
+                apart.add(operand.aval.shape)
+    return apart, together

@@ -26,6 +26,9 @@ ACROSS = {
     "a maximum of rows": lambda x, y: x - fnp.max(x, 1, keepdims=True),
     "a column": lambda x, y: x * (x - y)[:, 3:4],
     "joined columns": lambda x, y: fnp.stack([x[:, k] * y[0, k] for k in range(9)], 1),
+    "rows of joined columns": lambda x, y: (
+        lambda z: fnp.stack([z, -z], 1)  # of another shape
+    )(fnp.stack([x[:, k] * y[0, k] for k in range(9)], 1)),
     "transposed": lambda x, y: (x.reshape(ROW, N) * 2.0).T + y,
     "many functions": lambda x, y: fnp.tanh(fnp.sin(fnp.exp(fnp.log(fnp.cos(x) + 2.0)))) * y,
 }
