@@ -134,10 +134,12 @@ def _crossed(
         for read in reads or ():
             operand = eqn.inputs[read.operand]
             index = [as_affine(i) for i in read.index]
-            others = (*index[:-1], *[as_affine(place) for place, _ in read.conditions])
+            shape: Shape = operand.aval.shape
+            axis = max((i for i, extent in enumerate(shape) if extent != 1), default=-1)
+            others = [place for i, place in enumerate(index) if i != axis]
+            others += [as_affine(place) for place, _ in read.conditions]
             if any(place.coefficient(last) for place in others):
                 together.add(out)
-            row = operand.aval.shape[-1:]
-            if operand not in given and row not in ((), (1,)) and index[-1].is_constant:
-                apart.add(operand.aval.shape)
+            if axis >= 0 and operand not in given and index[axis].is_constant:
+                apart.add(shape)
     return apart, together

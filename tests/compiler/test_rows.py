@@ -18,6 +18,7 @@ ALONG = {
     "broadcast operands": lambda x, y: (x + y[0]) * y[:, :1],
     "one function": lambda x, y: fnp.exp(x) * y,
     "first axes exchanged": lambda x, y: fnp.stack([x, y]).swapaxes(0, 1) * y[:, None],
+    "axes of one element": lambda x, y: x * (y[:, :, None] * 2.0)[0, :, 0] + y[None, 1],
     "a sum along another axis": lambda x, y: (x * y, fnp.sum(x - y, 0)),
     "operands of a product": lambda x, y: (x * 2.0) @ (y * 3.0).T,
 }
