@@ -108,7 +108,7 @@ blocks
 programs
 cost donation standalone
 compiled interface
-bindings header inspect reference
+bindings header inspect patterns reference
 export interop
 """,
     "control": """

@@ -35,7 +35,9 @@ def fortran_text(interface: Interface) -> str:
     ]
     for status, text in interface.statuses.items():
         lines.append(f"  integer(c_int32_t), parameter :: {text.lower()} = {status}_c_int32_t")
-    for leaf in interface.tables:
+    for macro, size in (row for matrix in interface.matrices for row in matrix.sizes):
+        lines.append(f"  integer(c_int64_t), parameter :: {macro.lower()} = {size}_c_int64_t")
+    for leaf in interface.constants:
         shape = max(leaf.length, 1)
         lines.append(
             f'  {_type(leaf)}, bind(c, name="{leaf.name}"), protected :: '

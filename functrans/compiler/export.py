@@ -28,13 +28,14 @@ import numpy as np
 
 from functrans.compiler.bindings import cmake_text, fortran_text
 from functrans.compiler.compiled import optimisation_level
+from functrans.compiler.execution import execution_of
 from functrans.compiler.header import header_text
 from functrans.compiler.inspect import host_calls
 from functrans.compiler.interface import Interface, Leaf, c_name, c_names, is_c_name
+from functrans.compiler.patterns import Table, without_patterns
 from functrans.compiler.prepare import prepare
 from functrans.compiler.standalone import write_standalone
 from functrans.compiler.support import NativePart, partition
-from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Jaxpr
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.machine import engine
@@ -133,7 +134,7 @@ class Exported:
 def export_program(
     jaxpr: Jaxpr,
     captured: Sequence[Any],
-    results: Sequence[str],
+    treedef: Any,
     path: str | os.PathLike[str],
     **given: Any,
 ) -> Exported:
@@ -142,7 +143,7 @@ def export_program(
     Args:
       jaxpr: the program.
       captured: what its first arguments always are.
-      results: key paths of its results.
+      treedef: structure of its results.
       path: directory of the files; it is made if it is not there.
       **given: how it is written: ``Options``.
 
@@ -159,7 +160,7 @@ def export_program(
         raise NotADirectoryError(f"export: {folder} is a file, and no directory to write into")
     goal = _target(options.target)
     linker = _linker(goal) if kind == "shared" else ""
-    interface = _interface(jaxpr, captured, results, goal, options)
+    interface = _interface(jaxpr, captured, treedef, goal, options)
     name, text = interface.name, interface.text.text
     code = engine.compile_object(text, optimisation_level(text), goal)
     external = _external(code, interface)
@@ -197,31 +198,44 @@ def _target(name: str | None) -> engine.Target:
 def _interface(
     jaxpr: Jaxpr,
     captured: Sequence[Any],
-    results: Sequence[str],
+    treedef: Any,
     goal: engine.Target,
     options: Options,
 ) -> Interface:
     """The function with its code."""
     name = options.name or c_name(jaxpr.name, "program")
-    tables = {f"{name}_{key}": _table(key, value) for key, value in options.tables.items()}
+    given = [Table(f"{name}_{key}", key, _table(key, x)) for key, x in options.tables.items()]
+    captured = list(map(_constant, captured, jaxpr.in_avals))
+    jaxpr, out_paths, patterns = without_patterns(jaxpr, captured, treedef, name)
+    execution_of(jaxpr).constants = dict(zip(jaxpr.invars, captured, strict=False))
+    tables = [*given, *(table for p in patterns for table in (p.indptr, p.indices))]
+    arrays = {table.name: table.array for table in tables}
     machine = engine.machine(goal)
-    text = write_standalone(_native(jaxpr), captured, name, machine, options.tape_bytes, tables)
-    _check_unique((name, f"{name}_error_text", f"{name}_call", *tables), text.text)
-    given = jaxpr.in_avals[len(captured) :]
-    paths = list(jaxpr.arg_names[len(captured) :]) or [f"args[{i}]" for i in range(len(given))]
+    text = write_standalone(_native(jaxpr), captured, name, machine, options.tape_bytes, arrays)
+    symbols = (name, f"{name}_error_text", f"{name}_call", *(table.name for table in tables))
+    _check_unique(symbols, text.text)
+    avals = jaxpr.in_avals[len(captured) :]
+    paths = list(jaxpr.arg_names[len(captured) :]) or [f"args[{i}]" for i in range(len(avals))]
     taken = (name, f"{name}_error_text", "workspace", "status")
     names = c_names(paths, "arg", taken)
-    made = c_names(results, "out", (*taken, *names))
-    rows: Any = zip(names, paths, given, strict=True)
-    outs: Any = zip(made, results, jaxpr.out_avals, strict=True)
-    arrays: Any = zip(tables, options.tables, tables.values(), strict=True)
+    out_names = c_names(out_paths, "out", (*taken, *names))
+    arguments = [Leaf(*row) for row in zip(names, paths, avals, strict=True)]
+    results = [Leaf(*row) for row in zip(out_names, out_paths, jaxpr.out_avals, strict=True)]
     return Interface(
         name,
         text,
-        tuple([Leaf(*row) for row in rows]),
-        tuple([Leaf(*row) for row in outs]),
-        tuple([Leaf(key, path, ShapedArray(x.shape, x.dtype)) for key, path, x in arrays]),
+        tuple(arguments),
+        tuple(results),
+        tuple([table.leaf for table in given]),
+        tuple([pattern.matrix(name, results[pattern.result]) for pattern in patterns]),
     )
+
+
+def _constant(value: Any, aval: Any) -> np.ndarray:
+    """What an array holds now."""
+    array = np.array(value, aval.dtype, order="C")
+    array.flags.writeable = False
+    return array
 
 
 def _table(key: str, value: object) -> np.ndarray:

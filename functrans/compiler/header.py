@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from functrans.compiler.interface import Group, Interface, c_names
+from functrans.compiler.interface import Group, Interface, Leaf, c_names
 
 
 def header_text(interface: Interface, about: Sequence[str]) -> str:
@@ -21,7 +21,7 @@ def header_text(interface: Interface, about: Sequence[str]) -> str:
       about: lines of the comment at the top.
     """
     name, text, names = interface.name, interface.text, interface.statuses
-    prefix = name.upper()
+    prefix = interface.macro
     lines = _comment([*about, "", *_usage(interface)])
     lines += [f"#ifndef {prefix}_H", f"#define {prefix}_H", ""]
     lines += ["#include <stdbool.h>", "#include <stdint.h>", ""]
@@ -38,18 +38,25 @@ def header_text(interface: Interface, about: Sequence[str]) -> str:
             lines.append(f"    {const}{leaf.c_type} *{leaf.name}, {_inline(leaf.note)}")
     lines += ["    void *workspace);", ""]
     lines += ["/* What a status means. */", f"const char *{name}_error_text(int32_t status);", ""]
-    for leaf in interface.tables:
-        size = max(leaf.length, 1)
-        lines.append(f"extern const {leaf.c_type} {leaf.name}[{size}]; {_inline(leaf.note)}")
+    for matrix in interface.matrices:
+        lines.append(_inline(matrix.note))
+        lines += [f"#define {macro} {size}" for macro, size in matrix.sizes]
+        lines += [*map(_table, (matrix.indptr, matrix.indices)), ""]
+    lines += map(_table, interface.tables)
     lines += ["", *_structs(interface)] if interface.tables else _structs(interface)
     lines += ["#ifdef __cplusplus", "}", "#endif", "", "#endif", ""]
     return "\n".join(lines)
 
 
+def _table(leaf: Leaf) -> str:
+    """The declaration of a constant array."""
+    return f"extern const {leaf.c_type} {leaf.name}[{max(leaf.length, 1)}]; {_inline(leaf.note)}"
+
+
 def _usage(interface: Interface) -> list[str]:
     """What a caller must know, and a call."""
     name, routines = interface.name, interface.text.routines
-    prefix = name.upper()
+    prefix = interface.macro
     lines = [
         "Arrays are in C order. Results overlap neither arguments nor each other.",
         "The workspace begins at any address; what is in it does not matter. Threads that call the",
@@ -78,7 +85,7 @@ def _structs(interface: Interface) -> list[str]:
     if not any(group.fields for group, _ in both):
         return []
     name = interface.name
-    taken = [f"{name}_call", f"{name}_error_text", *(leaf.name for leaf in interface.tables)]
+    taken = [f"{name}_call", f"{name}_error_text", *(leaf.name for leaf in interface.constants)]
     types = c_names([f"{name}_{group.name}" for group, _ in both], "arg", taken)
     lines = ["/* The same, with a struct for each argument that is a container. */"]
     parameters, passed = [], []

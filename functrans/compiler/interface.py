@@ -70,6 +70,13 @@ def c_names(texts: Sequence[str], otherwise: str, taken: Collection[str]) -> lis
     return found
 
 
+def macro_of(name: str) -> str:
+    """``SLOPE`` for ``slope``; another one for each name, so that ``SLOPE`` is given ``slope``."""
+    if name == name.lower():
+        return name.upper()
+    return name.lower() if name == name.upper() else name
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """An array that C passes or is given.
@@ -129,6 +136,46 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Matrix:
+    """A sparse matrix among the results: its entries are one, its pattern is constant.
+
+    Attributes:
+      prefix: what its macros begin with.
+      path: what Python calls it.
+      shape: its rows and columns.
+      is_by_rows: whether entries are stored row by row; else column by column.
+      entries: the result.
+      indptr: table of where rows, or columns, begin.
+      indices: table of the columns, or rows, of entries.
+    """
+
+    prefix: str
+    path: str
+    shape: tuple[int, int]
+    is_by_rows: bool
+    entries: Leaf
+    indptr: Leaf
+    indices: Leaf
+
+    @property
+    def sizes(self) -> tuple[tuple[str, int], ...]:
+        """Macros and their values."""
+        rows, columns = self.shape
+        names = [f"{self.prefix}_{what}" for what in ("ROWS", "COLUMNS", "NNZ")]
+        return tuple(zip(names, (rows, columns, self.entries.aval.size), strict=True))
+
+    @property
+    def note(self) -> str:
+        """Where its entries are, in words."""
+        line, other = ("row", "columns") if self.is_by_rows else ("column", "rows")
+        return (
+            f"{self.path}: {self.shape[0]} x {self.shape[1]}, sparse. The entries of {line} i are "
+            f"{self.entries.name}[k] for k from {self.indptr.name}[i] to {self.indptr.name}[i + 1] "
+            f"- 1, in {other} {self.indices.name}[k]."
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Interface:
     """A function as C sees it.
 
@@ -137,7 +184,8 @@ class Interface:
       text: its code, what it needs and can end with.
       arguments: leaves of its arguments, in order.
       results: leaves of its result.
-      tables: constant arrays beside it.
+      tables: constant arrays beside it that the user gave.
+      matrices: sparse matrices among the results.
     """
 
     name: str
@@ -145,11 +193,22 @@ class Interface:
     arguments: tuple[Leaf, ...]
     results: tuple[Leaf, ...]
     tables: tuple[Leaf, ...] = ()
+    matrices: tuple[Matrix, ...] = ()
+
+    @property
+    def macro(self) -> str:
+        """What names of macros and statuses begin with; names that differ in case only differ."""
+        return macro_of(self.name)
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
         """Arguments and results, in order."""
         return (*self.arguments, *self.results)
+
+    @property
+    def constants(self) -> tuple[Leaf, ...]:
+        """Constant arrays beside the function."""
+        return (*(x for m in self.matrices for x in (m.indptr, m.indices)), *self.tables)
 
     @property
     def declaration(self) -> str:
@@ -164,7 +223,7 @@ class Interface:
 
         Errors of one kind are numbered from the second one on.
         """
-        prefix = self.name.upper()
+        prefix = self.macro
         names = {0: f"{prefix}_SUCCESS"}
         counts: Counter[str] = Counter()
         for failure in self.text.failures:

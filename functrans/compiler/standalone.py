@@ -187,9 +187,11 @@ def write_standalone(
     function = StandaloneFunction(module, name, len(given), len(jaxpr.outvars), tape_bytes)
     try:
         env = {}
+        read = {x for eqn in jaxpr.eqns for x in eqn.inputs}.union(jaxpr.outvars)
         for var, value in zip(inputs, fixed, strict=False):
-            array = np.array(value, var.aval.dtype, order="C")
-            env[var] = function.constant_array(array)
+            if var not in read:
+                continue
+            env[var] = function.constant_array(np.array(value, var.aval.dtype, order="C"))
         for var, pointer in zip(given, function.b.arguments, strict=False):
             env[var] = Stored(var.aval.shape, var.aval.dtype, pointer)
         program = write_body(function, jaxpr, env)

@@ -219,9 +219,8 @@ class Described(ABC):
                 f"export of {self.signature.name}: it refers to values of a transform around it, "
                 "which are not known yet; export it outside, or pass them as arguments"
             )
-        results = tree.paths_of(treedef, "out")
         exported: Exported = deferred.export_program(
-            jaxpr, captured, results, path, name=name, kind=kind, target=target,
+            jaxpr, captured, treedef, path, name=name, kind=kind, target=target,
             tape_bytes=tape_bytes, tables=tables or {}, also=also,
         )  # fmt: skip
         return exported

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.sparse import SparseArray
 from functrans.core.arguments import check_argnums, check_callable
 from functrans.core.boundary import boundary, warn
 from functrans.core.caching import Recent, listed
@@ -29,7 +30,7 @@ from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.jitted.jit import jit
 from functrans.records import dataclass, replace
 from functrans.sparse.coloring import Coloring, as_pattern, color_pattern, is_symmetric
-from functrans.sparse.compression import entries_program
+from functrans.sparse.compression import as_constant, entries_program
 from functrans.sparse.pattern import Call, Found, call_of, find_pattern, is_fixed
 from functrans.sparse.picture import draw
 from functrans.transforms.forward import jvp
@@ -51,6 +52,7 @@ class _Plan:
       coloring: its colouring.
       evaluate: compiled, leaves to entries in the order of the result.
       build: entries to a sparse array.
+      traced: traced entries to one that holds them; ``None`` where the format has none.
       only: shape and dtype of the argument, where there is just one array.
     """
 
@@ -58,6 +60,7 @@ class _Plan:
     coloring: Coloring
     evaluate: Callable[..., Any]
     build: Callable[[np.ndarray], Any]
+    traced: Callable[[Any], SparseArray] | None
     only: tuple[Any, Any] | None
 
 
@@ -101,15 +104,20 @@ class SparseFunction:
 
     @boundary
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """The derivative as a ``scipy.sparse`` array of its own memory."""
+        """The derivative as a ``scipy.sparse`` array of its own memory.
+
+        Inside a transformed function it is a :class:`functrans.scipy.sparse.SparseArray`.
+        """
         plan, leaves = self._planned(args, kwargs)
         data = plan.evaluate(*leaves)
-        if isinstance(data, Tracer):
+        if not isinstance(data, Tracer):
+            return plan.build(data)
+        if plan.traced is None:
             raise UnsupportedOperationError(
-                f"{self._label()}: a scipy.sparse array cannot hold traced values{here()}; inside "
-                "a transformed function use .values(...), the entries in the order of the pattern"
+                f"{self._label()}: format {self._format!r} takes no traced entries{here()}; use "
+                "format='csr' or 'csc', or .values(...), the entries in the order of the pattern"
             )
-        return plan.build(data)
+        return plan.traced(data)
 
     def __reduce__(self) -> Any:
         """Pickled as what it was made of, without what is known of calls."""
@@ -265,7 +273,7 @@ class SparseFunction:
             coloring = color_pattern(matrix, kind)
         else:
             coloring.check(matrix)
-        positions, build = _builder(matrix, self._format)
+        positions, build, traced = _builder(matrix, self._format)
         evaluate = jit(
             entries_program(
                 call.without_values(),
@@ -280,7 +288,7 @@ class SparseFunction:
         only = None
         if len(args) == 1 and not kwargs and type(args[0]) is np.ndarray:
             only = (args[0].shape, args[0].dtype)
-        return _Plan(found, coloring, evaluate, build, only)
+        return _Plan(found, coloring, evaluate, build, traced, only)
 
     def _find(self, call: Call) -> Found:
         """The pattern: the one that was given, or that of the program."""
@@ -331,10 +339,13 @@ def _key(call: Call, *, is_found: bool) -> Hashable:
     return tuple(parts)
 
 
-def _builder(matrix: Any, format: str) -> tuple[np.ndarray, Callable[[np.ndarray], Any]]:
+def _builder(
+    matrix: Any, format: str
+) -> tuple[np.ndarray, Callable[[np.ndarray], Any], Callable[[Any], SparseArray] | None]:
     """The order of the entries in a format, and what makes the sparse array of them.
 
-    The array is a shallow copy of one that was checked once, with memory of its own.
+    The array is a shallow copy of one that was checked once, with memory of its own. Traced entries
+    have another class, whose indices are constants.
     """
     from scipy.sparse import coo_array, csr_array
 
@@ -343,19 +354,25 @@ def _builder(matrix: Any, format: str) -> tuple[np.ndarray, Callable[[np.ndarray
     if format == "coo":
         numbered = numbered.tocoo()
         row, column = numbered.coords
-        return numbered.data, lambda data: coo_array((data, (row.copy(), column.copy())), shape)
+        return (
+            numbered.data,
+            lambda data: coo_array((data, (row.copy(), column.copy())), shape),
+            None,
+        )
     numbered = numbered.asformat(format)
     numbered.sort_indices()
     numbered.has_canonical_format = True
     positions, indices, indptr = numbered.data, numbered.indices, numbered.indptr
     numbered.data = np.zeros(0)
+    extents = (int(shape[0]), int(shape[1]))
+    fixed = (as_constant(indices), as_constant(indptr), extents, format)
 
     def build(data: np.ndarray) -> Any:
         found = copy.copy(numbered)
         found.data, found.indices, found.indptr = data, indices.copy(), indptr.copy()
         return found
 
-    return positions, build
+    return positions, build, lambda data: SparseArray(data, *fixed)
 
 
 def _sparse_function(

@@ -78,7 +78,7 @@ def entries_program(
         found.is_row, start + found.color * n_cols + found.place, found.color * n_rows + found.place
     )
     places = flat[positions]
-    gathered = _constant(places)
+    gathered = as_constant(places)
     columns, rows = coloring.column_colors, coloring.row_colors
     n_columns_colors, n_row_colors = coloring.n_column_colors, coloring.n_row_colors
     derivative = call.derivative(order)
@@ -121,8 +121,8 @@ def entries_program(
     return entries
 
 
-def _constant(array: np.ndarray) -> np.ndarray:
-    """An array that nobody writes to."""
+def as_constant(array: np.ndarray) -> np.ndarray:
+    """An array that nobody writes to: the given one, if it is in C order."""
     array = np.ascontiguousarray(array)
     array.flags.writeable = False
     return array
@@ -358,7 +358,7 @@ def _directions(colors: np.ndarray, n_colors: int, avals: Sequence[Any]) -> list
         own = colors[start : start + aval.size]
         start += aval.size
         rows = (own == np.arange(n_colors)[:, None]).astype(aval.dtype)
-        found.append(_constant(rows.reshape((n_colors, *aval.shape))))
+        found.append(as_constant(rows.reshape((n_colors, *aval.shape))))
     return found
 
 
@@ -366,7 +366,7 @@ def _chunked(
     product: Callable[[Sequence[Any]], Any], colors: np.ndarray, n_colors: int, avals: Sequence[Any]
 ) -> Any:
     """Products of many colours, some at a time; directions are made as they are needed."""
-    constant = _constant(np.asarray(colors, np.int64))
+    constant = as_constant(np.asarray(colors, np.int64))
 
     def one(color: object) -> Any:
         seed, start = [], 0

@@ -22,6 +22,7 @@ from functrans.compiler.export import Exported
 from functrans.compiler.interface import c_names
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.machine import engine
+from functrans.scipy.sparse import csr_array
 
 pytest.importorskip("llvmlite")
 
@@ -422,32 +423,48 @@ SPARSE = """
 static unsigned char workspace[SLOPES_WORKSPACE_BYTES];
 
 int main(void) {
-    double x[6] = {0.5, -1.0, 2.0, 0.25, 3.0, 1.5}, entries[10];
-    if (slopes(x, entries, workspace) != SLOPES_SUCCESS) return 1;
-    for (int row = 0; row < 5; row++)
-        for (int k = slopes_indptr[row]; k < slopes_indptr[row + 1]; k++)
-            printf("%d %d %.17g\\n", row, (int)slopes_indices[k], entries[k]);
-    return 0;
+    double x[6] = {0.5, -1.0, 2.0, 0.25, 3.0, 1.5}, y[5], data[SLOPES_OUT_1_NNZ];
+    if (slopes(x, y, data, workspace) != SLOPES_SUCCESS) return 1;
+    for (int i = 0; i < SLOPES_OUT_1_%(lines)s; i++)
+        for (int k = slopes_out_1_indptr[i]; k < slopes_out_1_indptr[i + 1]; k++)
+            printf("%%d %%d %%.17g\\n", i, (int)slopes_out_1_indices[k], data[k]);
+    return SLOPES_OUT_1_ROWS != 5 || SLOPES_OUT_1_COLUMNS != 6 || slopes_scale[1] != 2.0;
 }
 """
 
 
+def differences(x: Any) -> Any:
+    return x[1:] ** 2 * x[:-1]
+
+
 @needs_cc
-def test_tables_hold_the_pattern_of_a_sparse_result(tmp_path: Path) -> None:
-    jacobian = ft.sparse_jacobian(lambda x: x[1:] ** 2 * x[:-1])
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_patterns_of_sparse_results_are_constants(tmp_path: Path, format: str) -> None:
+    jacobian = ft.sparse_jacobian(differences, format=format)
+    jitted = ft.jit(lambda x: (differences(x), jacobian(x)))
     x = np.array([0.5, -1.0, 2.0, 0.25, 3.0, 1.5])
-    pattern = jacobian.pattern(x)
-    tables = {"indptr": pattern.indptr, "indices": pattern.indices}
-    exported = ft.jit(lambda x: jacobian.values(x)).export(
-        tmp_path, x, name="slopes", tables=tables
-    )
-    program = compiled(tmp_path, exported, SPARSE)
+    options: dict[str, Any] = {"name": "slopes", "tables": {"scale": [1.0, 2.0]}}
+    exported = jitted.export(tmp_path, x, **options)
+    assert "double *out_1_data, void *workspace" in exported.declaration
+    lines = {"csr": "ROWS", "csc": "COLUMNS"}[format]
+    program = compiled(tmp_path, exported, SPARSE % {"lines": lines})
     run = subprocess.run([program], capture_output=True, text=True, check=True)
     found = np.array([line.split() for line in run.stdout.splitlines()], float)
-    expected = jacobian(x).tocoo()
-    assert found[:, 0].tolist() == expected.row.tolist()
-    assert found[:, 1].tolist() == expected.col.tolist()
+    expected = jacobian(x)
+    places = np.repeat(np.arange(len(expected.indptr) - 1), np.diff(expected.indptr))
+    assert found[:, 0].tolist() == places.tolist()
+    assert found[:, 1].tolist() == expected.indices.tolist()
     assert found[:, 2].tolist() == expected.data.tolist()
+
+
+def test_sparse_results_without_a_constant_pattern_are_arrays(tmp_path: Path) -> None:
+    def scaled(data: Any, indices: Any) -> Any:
+        return csr_array((2.0 * data, indices, np.array([0, 1, 2])), shape=(2, 2))
+
+    exported = ft.jit(scaled).export(tmp_path, np.ones(2), np.array([0, 1]), name="scaled")
+    names = re.findall(r"\*(out\w*)", exported.declaration)
+    assert names == ["out_data", "out_indices", "out_indptr"]
+    assert "NNZ" not in exported.header.read_text()
 
 
 CMAKE = """
@@ -507,6 +524,21 @@ def test_fortran_declares_the_function(tmp_path: Path) -> None:
     subprocess.run([*command, *sources], check=True)
     run = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
     assert np.array(run.stdout.split(), float).tolist() == slope(x).tolist()
+
+
+@needs_cc
+def test_headers_of_names_that_differ_in_case_stand_together(tmp_path: Path) -> None:
+    x = np.ones(3)
+    for name in ("g", "G", "gG", "Gg"):
+        ft.jit(lambda x: x[np.array([2])] * 2.0).export(tmp_path / name, x, name=name)
+    flags = [f"-I{tmp_path / name}" for name in ("g", "G", "gG", "Gg")]
+    source = "".join(f'#include "{name}.h"\n' for name in ("g", "G", "gG", "Gg"))
+    sizes = "G_WORKSPACE_BYTES + g_WORKSPACE_BYTES + gG_WORKSPACE_BYTES + Gg_WORKSPACE_BYTES"
+    calls = " + ".join(f"{name}(x, y, w)" for name in ("g", "G", "gG", "Gg"))
+    main = f"int main(void) {{ double x[3], y[1]; char w[{sizes}]; return {calls} + G_SUCCESS; }}"
+    (tmp_path / "main.c").write_text(f"{source}{main}\n")
+    command = ["cc", "-std=c99", "-Werror", "-fsyntax-only", *flags, str(tmp_path / "main.c")]
+    subprocess.run(command, check=True)
 
 
 def test_names_in_c() -> None:

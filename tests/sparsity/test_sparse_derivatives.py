@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from functrans.scipy.sparse import SparseArray
 from functrans.sparse import api, color_pattern
 from helpers import assert_close
 from scipy import sparse
@@ -222,8 +223,26 @@ def test_values_can_be_transformed(rng: np.random.Generator) -> None:
     assert_close(ft.jit(hess.values)(x), hess.values(x), rtol=1e-12)
     batch = ft.vmap(hess.values)(np.stack([x, 2 * x]))
     assert_close(batch, np.stack([hess.values(x), hess.values(2 * x)]), rtol=1e-12)
-    with pytest.raises(ft.errors.UnsupportedOperationError, match=r"\.values"):
-        ft.jit(hess)(x)
+
+
+@pytest.mark.parametrize("format", ["csr", "csc"])
+def test_traced_derivatives_are_matrices(format: str, rng: np.random.Generator) -> None:
+    hess = ft.sparse_hessian(energy, format=format)
+    x, v = rng.uniform(size=(2, 6))
+    expected, found = hess(x), ft.jit(hess)(x)
+    assert isinstance(found, SparseArray)
+    assert (found.format, found.shape) == (format, expected.shape)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+        getattr(found, name)[...] = 0  # of nobody else
+    np.testing.assert_array_equal(ft.jit(hess)(x).indices, expected.indices)
+    assert_close(ft.jit(lambda x: hess(x) @ v)(x), expected @ v, rtol=1e-12)
+    slope = ft.grad(lambda x: v @ (hess(x) @ v))(x)
+    assert_close(slope, ft.grad(lambda x: v @ ft.hessian(energy)(x) @ v)(x), rtol=1e-10)
+    with pytest.raises(
+        ft.errors.UnsupportedOperationError, match=r"format='csr' or 'csc', or \.val"
+    ):
+        ft.jit(ft.sparse_hessian(energy, format="coo"))(x)
 
 
 def test_jacobian_takes_a_pattern(rng: np.random.Generator) -> None:
