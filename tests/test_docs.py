@@ -54,7 +54,7 @@ def test_examples_give_what_they_show(name, monkeypatch):
     assert not results.failed
 
 
-@pytest.mark.parametrize("path", sorted(DOCS.parent.glob("examples/*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(DOCS.parent.glob("examples/**/*.py")), ids=lambda p: p.stem)
 def test_a_program_that_cannot_draw_says_so_before_it_computes(path, monkeypatch, capsys):
     if path.stem == "alignment":
         pytest.importorskip("numba")

@@ -27,7 +27,6 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler.bindings import cmake_text, fortran_text
-from functrans.compiler.compiled import optimisation_level
 from functrans.compiler.execution import execution_of
 from functrans.compiler.header import header_text
 from functrans.compiler.inspect import host_calls
@@ -46,6 +45,9 @@ KINDS = ("object", "shared", "llvm", "c-free")
 """What can be written beside the header; ``"c-free"`` is another name of ``"llvm"``."""
 ALSO = ("cmake", "fortran")
 """What can be written beside that."""
+
+_LEVEL = 2
+"""How hard LLVM tries: the code is made once, of long programs, too."""
 
 _SHARED = {"windows": "{}.dll", "macos": "lib{}.dylib", "posix": "lib{}.so"}
 _COMPILER_NAMES = frozenset(
@@ -162,7 +164,7 @@ def export_program(
     linker = _linker(goal) if kind == "shared" else ""
     interface = _interface(jaxpr, captured, treedef, goal, options)
     name, text = interface.name, interface.text.text
-    code = engine.compile_object(text, optimisation_level(text), goal)
+    code = engine.compile_object(text, _LEVEL, goal)
     external = _external(code, interface)
     if kind == "object":
         file, data = f"{name}.o", code
