@@ -37,7 +37,7 @@ serialize
 """,
     "machine": """
 system
-cache engine
+cache engine stack
 """,
     "kernels": """
 colorings fingerprints loops recurrences scatters
@@ -108,7 +108,7 @@ blocks
 programs
 cost donation standalone
 compiled interface
-bindings header inspect patterns reference
+bindings header inspect patterns readme reference
 export interop
 """,
     "control": """

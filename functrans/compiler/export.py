@@ -33,13 +33,15 @@ from functrans.compiler.inspect import host_calls
 from functrans.compiler.interface import Interface, Leaf, c_name, c_names, is_c_name
 from functrans.compiler.patterns import Table, without_patterns
 from functrans.compiler.prepare import prepare
+from functrans.compiler.readme import readme_text
 from functrans.compiler.standalone import write_standalone
 from functrans.compiler.support import NativePart, partition
 from functrans.core.jaxpr import Jaxpr
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.machine import engine
+from functrans.machine.stack import stack_bytes
 from functrans.machine.system import system
-from functrans.records import dataclass, field
+from functrans.records import dataclass, field, replace
 
 KINDS = ("object", "shared", "llvm", "c-free")
 """What can be written beside the header; ``"c-free"`` is another name of ``"llvm"``."""
@@ -115,7 +117,10 @@ class Exported:
       declaration: of the function in C.
       header: the header file.
       code: the object file, shared library or text of LLVM.
+      readme: what there is, and how to call it.
       workspace_bytes: size of the workspace that each call is given.
+      stack_bytes: the most stack that a call takes, beside what the functions of ``external`` take;
+        ``None`` where that is not known.
       statuses: what the function may return, by number: names in the header.
       external: functions that the code refers to: of BLAS and LAPACK, and of the C library.
     """
@@ -124,7 +129,9 @@ class Exported:
     declaration: str
     header: Path
     code: Path
+    readme: Path
     workspace_bytes: int
+    stack_bytes: int | None
     statuses: Mapping[int, str]
     external: tuple[str, ...]
 
@@ -164,7 +171,8 @@ def export_program(
     linker = _linker(goal) if kind == "shared" else ""
     interface = _interface(jaxpr, captured, treedef, goal, options)
     name, text = interface.name, interface.text.text
-    code = engine.compile_object(text, _LEVEL, goal)
+    code, listing = engine.compile_with_assembly(text, _LEVEL, goal)
+    interface = replace(interface, stack_bytes=stack_bytes(listing, name, goal.triple))
     external = _external(code, interface)
     if kind == "object":
         file, data = f"{name}.o", code
@@ -174,6 +182,7 @@ def export_program(
         file, data = f"{name}.ll", f'target triple = "{goal.triple}"\n{text}'.encode()
     about = _about(jaxpr.name or name, goal, interface, external)
     texts = {f"{name}.h": header_text(interface, about)}
+    texts[f"{name}.md"] = readme_text(interface, about, file, options.also)
     if "cmake" in options.also:
         texts[f"{name}.cmake"] = cmake_text(interface, file)
     if "fortran" in options.also:
@@ -184,7 +193,9 @@ def export_program(
         interface.declaration,
         folder / f"{name}.h",
         folder / file,
+        folder / f"{name}.md",
         interface.text.workspace_bytes,
+        interface.stack_bytes,
         interface.statuses,
         external,
     )

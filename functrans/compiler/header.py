@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from functrans.compiler.interface import Group, Interface, Leaf, c_names
+from functrans.compiler.interface import Group, Interface, Leaf
 
 
 def header_text(interface: Interface, about: Sequence[str]) -> str:
@@ -26,7 +26,10 @@ def header_text(interface: Interface, about: Sequence[str]) -> str:
     lines += [f"#ifndef {prefix}_H", f"#define {prefix}_H", ""]
     lines += ["#include <stdbool.h>", "#include <stdint.h>", ""]
     lines += ["#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
-    lines += [f"#define {prefix}_WORKSPACE_BYTES {text.workspace_bytes}", ""]
+    lines.append(f"#define {prefix}_WORKSPACE_BYTES {text.workspace_bytes}")
+    if interface.stack_bytes is not None:
+        lines.append(f"#define {prefix}_STACK_BYTES {interface.stack_bytes}")
+    lines.append("")
     rows = [(0, "success"), *((failure.status, failure.text) for failure in text.failures)]
     lines.append("enum {")
     for number, (status, what) in enumerate(rows, 1):
@@ -80,16 +83,12 @@ def _usage(interface: Interface) -> list[str]:
 
 def _structs(interface: Interface) -> list[str]:
     """The function once more, with structs for containers; nothing if there are none."""
-    arguments, results = interface.groups
-    both = [(group, "const ") for group in arguments] + [(group, "") for group in results]
-    if not any(group.fields for group, _ in both):
+    if not interface.has_structs:
         return []
     name = interface.name
-    taken = [f"{name}_call", f"{name}_error_text", *(leaf.name for leaf in interface.constants)]
-    types = c_names([f"{name}_{group.name}" for group, _ in both], "arg", taken)
     lines = ["/* The same, with a struct for each argument that is a container. */"]
     parameters, passed = [], []
-    for (group, const), type_ in zip(both, types, strict=True):
+    for group, const, type_ in interface.typed_groups:
         if group.fields:
             lines += [*_struct(group, const, type_), ""]
             parameters.append(f"const {type_} *{group.name}")

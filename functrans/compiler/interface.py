@@ -186,6 +186,7 @@ class Interface:
       results: leaves of its result.
       tables: constant arrays beside it that the user gave.
       matrices: sparse matrices among the results.
+      stack_bytes: the most stack that a call takes; ``None`` if it is not known.
     """
 
     name: str
@@ -194,6 +195,7 @@ class Interface:
     results: tuple[Leaf, ...]
     tables: tuple[Leaf, ...] = ()
     matrices: tuple[Matrix, ...] = ()
+    stack_bytes: int | None = None
 
     @property
     def macro(self) -> str:
@@ -247,6 +249,21 @@ class Interface:
             rows = zip(names, by_root.items(), strict=True)
             found.append(tuple(_group(name, *item) for name, item in rows))
         return found[0], found[1]
+
+    @property
+    def has_structs(self) -> bool:
+        """Whether some argument, or the result, is a container."""
+        return any(group.fields for groups in self.groups for group in groups)
+
+    @property
+    def typed_groups(self) -> tuple[tuple[Group, str, str], ...]:
+        """Arguments and result, each with ``"const "`` or nothing, and the name of its struct."""
+        arguments, results = self.groups
+        both = [(group, "const ") for group in arguments] + [(group, "") for group in results]
+        taken = [f"{self.name}_call", f"{self.name}_error_text"]
+        taken += [leaf.name for leaf in self.constants]
+        types = c_names([f"{self.name}_{group.name}" for group, _ in both], "arg", taken)
+        return tuple([(*pair, type_) for pair, type_ in zip(both, types, strict=True)])
 
 
 def _group(name: str, root: str, leaves: Sequence[Leaf]) -> Group:

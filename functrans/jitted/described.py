@@ -181,7 +181,8 @@ class Described(ABC):
         """Write the function as code that needs no Python, for arguments like these.
 
         Args:
-          path: directory of the files: ``<name>.h``, and ``<name>.o`` or what ``kind`` says.
+          path: directory of the files: ``<name>.h``, ``<name>.md``, a text with an example, and
+            ``<name>.o`` or what ``kind`` says.
           *args: arguments like those that it will be called with, or ``ShapeDtypeStruct``; static
             ones keep these values, and arrays that the function refers to what they hold now.
           name: of the function in C; that of the Python function if not given.
@@ -191,8 +192,8 @@ class Described(ABC):
             (``"aarch64-linux-gnu"``); the processor of this machine if not given.
           tape_bytes: how much memory loops of unknown length may take for what their derivatives
             need; functions with such loops are refused if it is 0.
-          tables: arrays that the header declares and the code holds, by name: the rows and columns
-            of the entries of a sparse result, say; ``rows`` is ``<name>_rows`` in C.
+          tables: arrays that the header declares and the code holds, by name: ``start`` is
+            ``<name>_start`` in C.
           also: more files: ``"cmake"``, for CMake to include, and ``"fortran"``, a module of
             Fortran that declares the function.
           **kwargs: more arguments of the function; those called as the options here can be passed

@@ -517,6 +517,19 @@ def compile_object(text: str, level: int, target: Target | None = None) -> bytes
 
 
 @_uninterrupted
+def compile_with_assembly(text: str, level: int, target: Target) -> tuple[bytes, str]:
+    """Object code and its assembly; arguments as for :func:`compile_object`."""
+    with _optimised(text, level, target) as (module, machine):
+        twin = module.clone()  # making code changes the module
+        try:
+            code: bytes = machine.emit_object(module)
+            listing: str = machine.emit_assembly(twin)
+        finally:
+            twin.close()
+        return code, listing
+
+
+@_uninterrupted
 def optimised_text(text: str, level: int, target: Target | None = None) -> str:
     """A module as LLVM assembly after optimisation; arguments as for :func:`compile_object`."""
     with _optimised(text, level, target) as (module, _):

@@ -125,7 +125,8 @@ def test_a_c_program_computes_the_bits_of_python(tmp_path: Path, target: str | N
     slope = ft.jit(ft.grad(rosenbrock))
     x = rng.normal(size=203)
     exported = slope.export(tmp_path / "out", x, name="slope", target=target)
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"slope.h", "slope.o"}
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files == {"slope.h", "slope.md", "slope.o"}
     program = compiled(tmp_path, exported, main_of(exported, x, x, "double"))
     run = subprocess.run([program], input=x.tobytes(), capture_output=True, check=True)
     assert run.stdout == slope(x).tobytes()
@@ -291,6 +292,83 @@ def test_code_refers_to_no_heap_and_no_python(tmp_path: Path) -> None:
         text = ft.jit(fun).export(tmp_path, *args, name="program", kind="llvm").code.read_text()
         variables = re.findall(r"^@\S+ = .*$", text, re.MULTILINE)
         assert all(" constant " in line for line in variables)
+
+
+STACK = """
+#include <stdint.h>
+typedef int32_t function(void *, void *, void *, void *, void *, void *, void *, void *);
+
+/* How far below this frame a call writes. */
+long taken(function *f, void **p)
+{
+    volatile unsigned char *here = __builtin_frame_address(0);
+    for (long i = 512; i < 300000; i++) here[-i] = 0xA5;
+    f(p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]);
+    for (long i = 299999; i > 512; i--) if (here[-i] != 0xA5) return i;
+    return 512;
+}
+"""
+
+
+@needs_cc
+@pytest.mark.parametrize("target", [None, "x86-64"])
+def test_calls_take_no_more_stack_than_is_said(tmp_path: Path, target: str | None) -> None:
+    if target and platform.machine() != "x86_64":
+        pytest.skip("a name of processors of x86-64")
+    (tmp_path / "stack.c").write_text(STACK)
+    command = [
+        "cc",
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(tmp_path / "stack.so"),
+        str(tmp_path / "stack.c"),
+    ]
+    subprocess.run(command, check=True)
+    measure = ctypes.CDLL(str(tmp_path / "stack.so")).taken
+    measure.restype = ctypes.c_long
+    for name, (fun, args) in PROGRAMS.items():
+        jitted = ft.jit(fun)
+        options: dict[str, Any] = {"kind": "shared", "target": target, "name": "program"}
+        exported = jitted.export(tmp_path / name.replace(" ", "_"), *args, **options)
+        memory = np.zeros(exported.workspace_bytes, np.uint8)
+        arrays = [*map(np.asarray, args), *leaves(jitted(*args)), memory]
+        pointers = [array.ctypes.data for array in arrays] + [0] * (8 - len(arrays))
+        function = ctypes.CDLL(str(exported.code)).program
+        given = ctypes.cast(function, ctypes.c_void_p), (ctypes.c_void_p * 8)(*pointers)
+        measure(*given)  # symbols are looked up in the first call
+        used, said = measure(*given), exported.stack_bytes
+        assert said is not None, name
+        assert f"PROGRAM_STACK_BYTES {said}\n" in exported.header.read_text()
+        # the frame of ``taken`` and eight arguments on the stack; and 512 bytes are not looked at
+        assert used <= max(said, 512) + 256, name
+        assert said <= 4 * used + 256, name
+
+
+@needs_cc
+@pytest.mark.parametrize("kind", ["object", "shared"])
+def test_the_program_in_the_readme_runs(tmp_path: Path, kind: str) -> None:
+    jacobian = ft.sparse_jacobian(differences)
+
+    def step(params: Any, x: Any) -> Any:
+        z = (params["w"] @ x + params["b"][0]).astype(np.complex128)
+        return {"y": z.real, "z": z, "half": x.astype(np.float16)}, jacobian(params["w"][0])
+
+    params = {"w": np.ones((3, 4)), "b": [np.ones(3), np.array(2)]}
+    for fun, args in ((step, (params, np.ones(4))), (rosenbrock, (np.ones(3),))):
+        exported = ft.jit(fun).export(tmp_path, *args, name="step", kind=kind)
+        text = exported.readme.read_text()
+        program, *loops = re.findall(r"```c\n(.*?)```", text, re.DOTALL)
+        program = program.replace(
+            "    return 0;", "\n".join(f"    {{ {loop} }}\n" for loop in loops) + "    return 0;"
+        )
+        (tmp_path / "main.c").write_text(program)
+        (command,) = re.findall(r"```sh\n(.*?)\n```", text)
+        flags = "cc -std=c99 -Wall -Wextra -Werror -pedantic"
+        subprocess.run(command.replace("cc", flags, 1), shell=True, check=True, cwd=tmp_path)
+        run = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=True)
+        assert run.stdout.count("(") == (6 if loops else 0)
+        assert "| 0 | `STEP_SUCCESS` | success |" in text
 
 
 MACHINES = {"x86-64-v3": 62, "x86_64-linux-gnu": 62, "aarch64-linux-gnu": 183}
