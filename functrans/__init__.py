@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from functrans.jitted.caches import clear_caches as clear_caches
     from functrans.jitted.jit import disable_jit as disable_jit
     from functrans.jitted.jit import jit as jit
+    from functrans.jitted.saved import load as load
     from functrans.plain.explain import explain_names as explain_names
     from functrans.pytrees import FLOAT0 as float0  # noqa: F401, N811  # JAX's name
     from functrans.solvers.custom_root import custom_root as custom_root

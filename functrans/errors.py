@@ -185,13 +185,13 @@ class AliasedWriteError(FunctransError, RuntimeError):
 
 
 class CacheFormatError(FunctransError, ValueError):
-    """A saved Jaxpr cannot be read: damaged, not a Jaxpr, or of an unknown format version.
+    """A saved Jaxpr or function cannot be read: damaged, none, or of an unknown format version.
 
     Fails::
 
         ft.Jaxpr.load("notes.txt")
 
-    Repaired: pass a file written by ``Jaxpr.save``.
+    Repaired: pass a file written by ``Jaxpr.save``, or by ``jit(f).save`` to ``ft.load``.
     """
 
 

@@ -134,7 +134,7 @@ costs
 pages
 """,
     "jitted": """
-captured direct explanations guards named_arguments signatures
+captured direct explanations guards named_arguments saved signatures
 lowered shared steps
 imperative
 specialize

@@ -90,7 +90,10 @@ class Options:
           ValueError: the message says what there is.
         """
         if self.kind not in KINDS:
-            raise ValueError(f"export: kind {self.kind!r} is none of {_listed(KINDS)}")
+            raise ValueError(
+                f"export: kind {self.kind!r} is none of {_listed(KINDS)}; for Python there are "
+                "ft.jit(f).save(file, *args) and ft.load(file)"
+            )
         names = [] if self.name is None else [self.name]
         for name in (*names, *(f"f_{key}" for key in self.tables)):
             if not is_c_name(name):

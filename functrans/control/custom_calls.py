@@ -631,3 +631,42 @@ linear_call_p = Primitive(
 )
 
 PRIMITIVES: tuple[Primitive, ...] = (custom_jvp_p, custom_vjp_p, linear_call_p)
+
+_RULED = (custom_jvp_p, custom_vjp_p)
+
+
+def without_rules(jaxpr: Jaxpr) -> tuple[Jaxpr, bool]:
+    """The program without rules of users, which are Python functions, and whether it had any.
+
+    It evaluates to the same; it may have other derivatives. Calls that carry annotations stay.
+    """
+    program, has_rules = jaxpr, False
+    for primitive in _RULED * 2:  # rules within the other kind's, too
+        inlined = inline_calls(program, primitive)
+        while inlined is not program:
+            program, has_rules = inlined, True
+            inlined = inline_calls(program, primitive) if not program.annotations else program
+    eqns = []
+    for eqn in program.eqns:
+        params = {key: _value_without_rules(value) for key, value in eqn.params.items()}
+        changed = any(value is not eqn.params[key] for key, value in params.items())
+        eqns.append(replace(eqn, params=params) if changed else eqn)
+        has_rules = has_rules or changed
+    if all(new is old for new, old in zip(eqns, program.eqns, strict=True)):
+        return program, has_rules
+    if program.annotations:
+        new_of = dict(zip(program.eqns, eqns, strict=True))
+        notes = {new_of.get(key, key): value for key, value in program.annotations.items()}
+        return replace(program, eqns=tuple(eqns), annotations=notes, cache={}), True
+    return replace(program, eqns=tuple(eqns), cache={}), True
+
+
+def _value_without_rules(value: Any) -> Any:
+    """A parameter whose programs have no rules; itself if they had none."""
+    if isinstance(value, Jaxpr):
+        program, has_rules = without_rules(value)
+        return program if has_rules else value
+    if isinstance(value, tuple):
+        items = tuple([_value_without_rules(item) for item in value])
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    return value

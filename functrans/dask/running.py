@@ -24,8 +24,7 @@ from uuid import uuid4
 import numpy as np
 
 from functrans import pytrees as tree
-from functrans.control.custom_calls import custom_jvp_p, custom_vjp_p
-from functrans.control.inline import inline_calls
+from functrans.control.custom_calls import without_rules
 from functrans.control.native import run_silently
 from functrans.core.analyses import analysis
 from functrans.core.caching import Recent
@@ -54,18 +53,11 @@ class Package:
     content: Any
 
 
-_RULED = (custom_jvp_p, custom_vjp_p)
-"""Calls with rules of users, which are Python functions: what travels is evaluated only."""
-
-
 @analysis
 def text_of(jaxpr: Jaxpr) -> tuple[str, Package]:
     """The key of a program and the program as it travels."""
     stream = io.BytesIO()
-    program = jaxpr
-    while not program.annotations and any(eqn.primitive in _RULED for eqn in program.eqns):
-        for primitive in _RULED:
-            program = inline_calls(program, primitive)
+    program, _ = without_rules(jaxpr)  # what travels is evaluated only
     try:
         save(program, stream)
     except UnsupportedOperationError as error:

@@ -15,6 +15,7 @@ A file is a zip archive, readable without functrans and free of code:
 ``constants/0.npy``, ...
     Arrays in NumPy's format; bfloat16 arrays as their 16-bit patterns.
 
+Others add entries to ``program.json`` (``jitted.saved``), which are no part of the program.
 Everything about the format that a reader must know changes ``VERSION``; readers refuse newer
 versions. Functions attached as annotations are written by name only, and come back as
 ``SavedHook``. A pickle is such a file, beside which pickle itself takes what has no encoding
@@ -32,7 +33,7 @@ import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
@@ -175,7 +176,13 @@ def save(jaxpr: Jaxpr, path: Any) -> None:
       UnsupportedOperationError: a parameter is a Python function, a constant is a traced value, or
         a primitive is not functrans' own; the file is then not touched.
     """
+    save_document(jaxpr, path, {})
+
+
+def save_document(jaxpr: Jaxpr, path: Any, more: Mapping[str, Any]) -> None:
+    """Write a program to a file, with more entries in JSON beside those of the format."""
     document, arrays = _document(jaxpr, "save", None)
+    document.update(more)
     if hasattr(path, "write"):
         _write(path, document, arrays)
         return
@@ -191,6 +198,11 @@ def load(path: Any) -> Jaxpr:
     Raises:
       CacheFormatError: the file is damaged, of another kind or of a newer version.
     """
+    return load_document(path)[0]
+
+
+def load_document(path: Any) -> tuple[Jaxpr, dict[str, Any]]:
+    """A program from a file, and the entries beside it, which are not checked."""
     # Read whole: a damaged offset would make the file system, not the format, report the error.
     if hasattr(path, "read"):
         return _unzip(path.read(), "load: the file", ())
@@ -211,7 +223,7 @@ def reduce(jaxpr: Jaxpr) -> tuple[Any, ...]:
 
 
 def _unpickle(data: bytes, strays: tuple[Any, ...]) -> Jaxpr:
-    return _unzip(data, "unpickle: the pickled program", strays)
+    return _unzip(data, "unpickle: the pickled program", strays)[0]
 
 
 # JSON to programs -------------------------------------------------------------------------------
@@ -223,8 +235,8 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-def _unzip(data: bytes, origin: str, strays: tuple[Any, ...]) -> Jaxpr:
-    """Read an archive; ``origin`` begins all messages."""
+def _unzip(data: bytes, origin: str, strays: tuple[Any, ...]) -> tuple[Jaxpr, dict[str, Any]]:
+    """The program of an archive, and its document; ``origin`` begins all messages."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             _check_records(archive, len(data))
@@ -241,12 +253,16 @@ def _unzip(data: bytes, origin: str, strays: tuple[Any, ...]) -> Jaxpr:
             f"{origin} cannot be read: it was not written by Jaxpr.save, or it is damaged "
             f"({reason}); write it again from the function"
         ) from error
-    return jaxpr
+    return jaxpr, document
 
 
 def _check_records(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse archives whose records take far more memory than the file."""
+    """Refuse archives of other methods, or whose records take far more memory than the file."""
     records = archive.infolist()
+    if any(
+        info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in records
+    ):
+        raise CacheFormatError("a record is compressed by a method that save does not use")
     stored = sum(info.file_size for info in records if info.filename != _PROGRAM_FILE)
     compressed = sum(info.file_size for info in records) - stored
     if stored > size or compressed > _LARGEST_RATIO * size:

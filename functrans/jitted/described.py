@@ -26,6 +26,7 @@ from functrans.jitted.captured import for_compiler
 from functrans.jitted.explanations import Explanation, explain
 from functrans.jitted.guards import check_all_paths
 from functrans.jitted.lowered import CallKind, Lowered, LoweredStep
+from functrans.jitted.saved import save_function
 from functrans.jitted.signatures import Signature
 
 if TYPE_CHECKING:
@@ -226,16 +227,56 @@ class Described(ABC):
         )  # fmt: skip
         return exported
 
+    def save(self, file: Any, *args: object, **kwargs: object) -> None:
+        """Write the function to a file, for arguments like these; ``ft.load`` reads it.
+
+        The file holds the program and the arrays that it refers to, as data: it is read without
+        this function's source, and nothing in it can be run but operations of functrans.
+
+        Args:
+          file: its name, or a file that is open for writing bytes.
+          *args: arguments like those that it will be called with, or ``ShapeDtypeStruct``; static
+            ones keep these values, and arrays that the function refers to what they hold now.
+          **kwargs: more arguments of the function; one called ``file`` can be passed by position
+            only.
+
+        Raises:
+          UnsupportedOperationError: it calls Python, arguments or results have containers of the
+            user's classes, or it is specialised and takes several paths.
+
+        Example:
+          >>> import io
+          >>> import functrans as ft
+          >>> import numpy as np
+          >>> file = io.BytesIO()
+          >>> ft.jit(ft.grad(lambda x: np.sum(x**3))).save(file, np.ones(2))
+          >>> ft.load(io.BytesIO(file.getvalue()))(np.array([1.0, 2.0]))
+          array([ 3., 12.])
+        """
+        jaxpr, treedef = self._staged_for("save", args, kwargs)
+        args, kwargs = tree.fold_float0((args, kwargs))
+        static = self.signature.static_positions(len(args))
+        names = [n for i, n in enumerate(self.signature.names(args)) if i not in static]
+        _, in_treedef, _ = self.signature.split(args, kwargs)
+        save_function(jaxpr, names, in_treedef, treedef, file)
+
+    def _staged_for(
+        self, who: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[Jaxpr, Any]:
+        """The program of a call, with all paths, and its result's structure."""
+        staged = self.staged(args, kwargs)
+        if isinstance(staged, LoweredStep):
+            raise UnsupportedOperationError(
+                f"{who}: {self.signature.label} works on tensors, which exist in Python only; "
+                "write it as a function of arrays"
+            )
+        check_all_paths(staged[0], who)
+        return staged
+
     def _for_c(
         self, who: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[Jaxpr, tuple[Any, ...], Any]:
         """The program of a call as it is compiled, what it captures, and its result's structure."""
-        staged = self.staged(args, kwargs)
-        if isinstance(staged, LoweredStep):
-            raise UnsupportedOperationError(
-                f"{self.signature.label} works on tensors, which a C function cannot; write it as "
-                "a function of arrays"
-            )
-        check_all_paths(staged[0], who)
-        jaxpr, captured = for_compiler(staged[0])
-        return as_compiled(jaxpr), captured, staged[1]
+        staged, treedef = self._staged_for(who, args, kwargs)
+        jaxpr, captured = for_compiler(staged)
+        return as_compiled(jaxpr), captured, treedef

@@ -445,7 +445,7 @@ def jit(
       Function with the arguments of ``fun``; results are arrays that share no memory with
       arguments that are not given away. ``.lower(*args)``, ``.jaxpr(*args)``, ``.plan(*args)``,
       ``.llvm(*args)``, ``.asm(*args)``, ``.explain()``, ``.clear_cache()`` and ``.cache_size`` look
-      inside; ``.as_cfunc`` and ``.export(folder, *args)`` are for C. Without ``fun``, a decorator.
+      inside; ``.as_cfunc``, ``.export``: for C, ``.save``: for files. Without ``fun``, a decorator.
     Raises:
       ConcretizationError: (when called) ``fun`` asks for the value of a traced argument; with
         ``specialize`` for a float.

@@ -17,18 +17,21 @@ Layer: ``passes``.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
 from functrans.core.analyses import analysis
+from functrans.core.arguments import canonical
 from functrans.core.avals import Aval, ShapedArray, Tape, Zero
 from functrans.core.caching import Recent, listed
-from functrans.core.dispatch import tracing
+from functrans.core.dispatch import aval_of, dtype_of, shape_of, tracing
 from functrans.core.jaxpr import Jaxpr, Literal, Var
+from functrans.core.source import here
 from functrans.core.state import current_config
 from functrans.core.values import Array, Operand
+from functrans.errors import ShapeError
 from functrans.passes.batch import evaluate_batched
 from functrans.passes.cotangents import Masked, plain, zeros
 from functrans.passes.dce import dce
@@ -41,6 +44,7 @@ from functrans.passes.recording import RecordingTrace, RecordingTracer
 from functrans.passes.simplify import exact_key, simplify
 from functrans.passes.staging import StagingTrace, StagingTracer, stage
 from functrans.primitives.slicing import BasicIndex
+from functrans.primitives.structural import cast
 from functrans.records import dataclass, replace
 
 Flags = tuple[bool, ...]
@@ -544,3 +548,31 @@ def batched_aval(aval: Aval, size: int) -> Aval:
 def with_batch_axis(value: Array, size: int, dim: int | None) -> Any:
     """A value with its batch axis in front, where it may have none yet."""
     return value if dim == 0 else batch_first(value, dim, size)
+
+
+def fitted(
+    who: str, paths: Sequence[str], values: Sequence[Any], avals: Sequence[Any]
+) -> list[Any]:
+    """Arguments of a program, converted to its dtypes.
+
+    Args:
+      who: begins messages.
+      paths: what arguments are called.
+      values: the arguments.
+      avals: what the program takes.
+
+    Raises:
+      ShapeError: an argument has another shape, or a dtype that cannot be converted.
+      UnsupportedOperationError: it is no array of numbers.
+    """
+    found = []
+    for path, given, aval in zip(paths, values, avals, strict=True):
+        value = canonical(given, partial("{}: {}".format, who, path))
+        shape, dtype = shape_of(value), dtype_of(value)
+        if shape != aval.shape or not np.can_cast(dtype, aval.dtype, "same_kind"):
+            raise ShapeError(
+                f"{who}: {path} is {aval_of(value)}{here()}, but the program was made for {aval}; "
+                "make it anew for other shapes and dtypes"
+            )
+        found.append(value if dtype == aval.dtype else cast(value, aval.dtype))
+    return found

@@ -5,27 +5,24 @@ Layer: ``transforms``.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
 import numpy as np
 
 from functrans import pytrees as tree
-from functrans.core.arguments import canonical, name_of, named, result_leaf
+from functrans.core.arguments import name_of, named, result_leaf
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
-from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
+from functrans.core.dispatch import Tracer
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.ownership import own_arrays
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.transformed import transform
 from functrans.core.values import Array, P, R
-from functrans.errors import ShapeError
 from functrans.passes.evaluate import evaluate
-from functrans.passes.programs import hoist
+from functrans.passes.programs import fitted, hoist
 from functrans.passes.staging import stage
-from functrans.primitives.structural import cast
 from functrans.transforms.forward import leaf_aval
 
 
@@ -246,23 +243,11 @@ def run_program(
     """What ``eval_jaxpr`` does, for all that evaluate a program; ``who`` is for messages."""
     if len(args) != len(jaxpr.invars):
         raise TypeError(f"{who}: the program takes {len(jaxpr.invars)} arguments, got {len(args)}")
-    values = [
-        canonical(arg, functools.partial((who + ": args[{}]").format, i))
-        for i, arg in enumerate(args)
-    ]
     if consts is not None and len(consts) != len(jaxpr.constvars):
         raise TypeError(
             f"{who}: the program has {len(jaxpr.constvars)} constants, got {len(consts)}"
         )
-    for i, (value, aval) in enumerate(zip(values, jaxpr.in_avals, strict=True)):
-        if shape_of(value) != aval.shape or not np.can_cast(
-            dtype_of(value), aval.dtype, "same_kind"
-        ):
-            raise ShapeError(
-                f"{who}: args[{i}] is {aval_of(value)}, but the program was made for {aval}; "
-                "make it anew for other shapes and dtypes"
-            )
-        if dtype_of(value) != aval.dtype:
-            values[i] = cast(value, aval.dtype)
+    paths = [f"args[{i}]" for i in range(len(args))]
+    values = fitted(who, paths, args, jaxpr.in_avals)
     outs = evaluate(jaxpr, values, consts)
     return own_arrays(outs, [*values, *(jaxpr.consts if consts is None else consts)])
