@@ -37,7 +37,7 @@ serialize
 """,
     "machine": """
 system
-cache engine stack
+cache engine intrinsics stack
 """,
     "kernels": """
 colorings fingerprints loops recurrences scatters

@@ -39,6 +39,7 @@ from functrans.compiler.support import NativePart, partition
 from functrans.core.jaxpr import Jaxpr
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.machine import engine
+from functrans.machine.intrinsics import with_known_instructions
 from functrans.machine.stack import stack_bytes
 from functrans.machine.system import system
 from functrans.records import dataclass, field, replace
@@ -228,6 +229,7 @@ def _interface(
     arrays = {table.name: table.array for table in tables}
     machine = engine.machine(goal)
     text = write_standalone(_native(jaxpr), captured, name, machine, options.tape_bytes, arrays)
+    text = replace(text, text=with_known_instructions(text.text, goal.triple))
     symbols = (name, f"{name}_error_text", f"{name}_call", *(table.name for table in tables))
     _check_unique(symbols, text.text)
     avals = jaxpr.in_avals[len(captured) :]

@@ -190,7 +190,8 @@ class Described(ABC):
           kind: ``"object"``, a relocatable object file; ``"shared"``, a shared library, linked by
             ``cc``; ``"llvm"`` or ``"c-free"``, LLVM's text.
           target: a processor of this architecture (``"x86-64-v3"``), or a triple
-            (``"aarch64-linux-gnu"``); the processor of this machine if not given.
+            (``"aarch64-linux-gnu"``, ``"riscv64-linux-gnu"``, ``"armv7-linux-gnueabihf"``); the
+            processor of this machine if not given.
           tape_bytes: how much memory loops of unknown length may take for what their derivatives
             need; functions with such loops are refused if it is 0.
           tables: arrays that the header declares and the code holds, by name: ``start`` is

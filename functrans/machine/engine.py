@@ -346,8 +346,16 @@ def _names(triple: str) -> str:
     return "generic, cortex-a72, neoverse-n1, neoverse-v2, apple-m1"
 
 
-_BASELINES = {"x86_64": "x86-64", "aarch64": "generic", "arm64": "generic"}
-"""Architectures that code can be made for, each with the processor whose code all others run."""
+_BASELINES = {
+    "x86_64": ("x86-64", ""),
+    "aarch64": ("generic", ""),
+    "arm64": ("generic", ""),
+    "riscv64": ("generic-rv64", "+m,+a,+f,+d,+c"),
+    "armv7": ("generic", "+vfp3d16,-neon"),
+}
+"""Architectures that code can be made for, each with the processor whose code all others run, and
+the instruction sets that systems expect of it: RV64GC, and VFPv3 with 16 registers, but not NEON,
+which takes the smallest numbers of single precision for zero."""
 
 
 @_uninterrupted
@@ -380,7 +388,16 @@ def foreign_target(name: str | None = None) -> Target:
                 f"({_names(triple)} and so on) nor a triple of an architecture that there is: "
                 f"{', '.join(there)}, as in 'aarch64-linux-gnu'"
             )
-        return replace(own, triple=name, cpu=baseline, features="")
+        cpu, features = baseline
+        return replace(own, triple=_with_vendor(name), cpu=cpu, features=features)
+
+
+def _with_vendor(triple: str) -> str:
+    """A triple as LLVM reads it: by position, so that what others leave out must be there."""
+    parts = triple.split("-")
+    if len(parts) > 1 and parts[1] in ("linux", "none", "windows", "freebsd"):
+        parts.insert(1, "unknown")
+    return "-".join(parts)
 
 
 def _has_target(llvm: Any, triple: str) -> bool:
@@ -703,9 +720,9 @@ def _resolve(name: str, symbols: Mapping[str, int]) -> int:
     return address
 
 
-_ELF_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_ELF_SECTION = struct.Struct("<IIQQQQIIQQ")
-_ELF_SYMBOL = struct.Struct("<IBBHQQ")
+_ELF_64 = tuple(map(struct.Struct, ("<16sHHIQQQIHHHHHH", "<IIQQQQIIQQ", "<IBBHQQ")))
+_ELF_32 = tuple(map(struct.Struct, ("<16sHHIIIIIHHHHHH", "<IIIIIIIIII", "<IIIBBH")))
+"""Header, section and symbol; a symbol of 32 bits has its last three fields in another place."""
 _SYMBOL_TABLE = 2
 _LOCAL = 0
 
@@ -718,21 +735,22 @@ def object_symbols(data: bytes) -> tuple[list[str], list[str]]:
 
     Reference: Tool Interface Standard, Executable and Linking Format, version 1.2 (1995).
     """
-    if data[:6] != b"\x7fELF\x02\x01":
-        raise CompilationError("not an object file (64-bit little-endian ELF)")
+    if data[:4] != b"\x7fELF" or data[4:6] not in (b"\x02\x01", b"\x01\x01"):
+        raise CompilationError("not an object file (little-endian ELF)")
+    header_of, section_of, symbol_of = _ELF_64 if data[4] == 2 else _ELF_32
     defined: list[str] = []
     undefined: list[str] = []
     try:
-        header = _ELF_HEADER.unpack_from(data)
+        header = header_of.unpack_from(data)
         sections = [
-            _ELF_SECTION.unpack_from(data, header[6] + i * header[11]) for i in range(header[12])
+            section_of.unpack_from(data, header[6] + i * header[11]) for i in range(header[12])
         ]
         for section in sections:
             if section[1] != _SYMBOL_TABLE:
                 continue
             offset, size, strings = section[4], section[5], sections[section[6]][4]
-            for symbol in _ELF_SYMBOL.iter_unpack(data[offset : offset + size]):
-                name, info, _, place = symbol[:4]
+            for symbol in symbol_of.iter_unpack(data[offset : offset + size]):
+                name, info, _, place = symbol[:4] if data[4] == 2 else (symbol[0], *symbol[3:])
                 if name and info >> 4 != _LOCAL:
                     start = strings + name
                     text = data[start : data.index(b"\0", start)].decode()

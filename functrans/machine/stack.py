@@ -27,14 +27,16 @@ _KNOWN_AWAY = 1 << 40
 class _Instructions:
     """What instructions of an architecture do with the stack pointer.
 
-    Each pattern begins where the instruction does.
+    Each pattern begins where the instruction does. ``n`` and ``m`` are groups for a number, ``k``
+    for a shift of it, ``r`` for a register that holds it, and ``l`` for a list of registers.
 
     Attributes:
       at_entry: what the call itself has taken.
-      down: lower it by ``n``, where there is a group of that name, and by ``size`` else.
+      down: lower it, by ``size`` where there is no group.
       up: raise it likewise.
       size: of what is pushed and popped.
-      aligned: lower it to a multiple of a power of two, whose negative is ``n``.
+      aligned: lower it to a multiple of a power of two, whose negative is ``n``; or ``e``, whose
+        exponent that is.
       ignored: set it back, at the end of a path.
       call: call ``f``.
       tail: jump to ``f``, another function.
@@ -79,6 +81,18 @@ _ARM = _Instructions(
     end=r"ret$|brk ",
     writes=r"\w+ sp,|.*\[sp.*\]!|.*\[sp\], |blr |br ",
 )
+_ARM_32 = _Instructions(
+    at_entry=0,
+    size=0,
+    down=r"v?push \{(?P<l>.*)\}$|sub sp, sp, #(?P<n>\d+)$|str\w* .*\[sp, #-(?P<m>\d+)\]!$",
+    up=r"v?pop \{(?P<l>.*)\}$|add sp, sp, #(?P<n>\d+)$|ldr\w* .*\[sp\], #(?P<m>\d+)$",
+    aligned=r"bfc sp, #0, #(?P<e>\d+)$",
+    ignored=r"mov sp, r\d+$|sub sp, r11, #\d+$",
+    call=rf"bl {_NAME}(\(PLT\))?$",
+    tail=rf"b {_NAME}(\(PLT\))?$",
+    end=r"bx lr$|pop \{.*pc\}$|ldr pc, |udf |mov pc, lr$",
+    writes=r"(?!stm|cmp)\w+ sp!?,|.*\[sp.*\]!|.*\[sp\], |blx |bx ",
+)
 _RISCV = _Instructions(
     at_entry=0,
     size=0,
@@ -92,7 +106,7 @@ _RISCV = _Instructions(
     writes=r"\w+ sp,|jalr ",
 )
 _ARCHITECTURES = {
-    "x86_64": _X86, "aarch64": _ARM, "arm64": _ARM, "riscv64": _RISCV, "riscv32": _RISCV,
+    "x86_64": _X86, "aarch64": _ARM, "arm64": _ARM, "riscv64": _RISCV, "armv7": _ARM_32,
 }  # fmt: skip
 
 _CONSTANTS: tuple[tuple[str, Callable[[int, int], int]], ...] = (
@@ -150,7 +164,7 @@ def _functions(assembly: str) -> Mapping[str, Sequence[str]]:
         if label:
             current = found.setdefault(label[1], [])
         elif line.startswith("\t") and not line.startswith("\t."):
-            current.append(" ".join(line.partition("//")[0].split()))
+            current.append(" ".join(re.split("//|@ ", line)[0].split()))
     return found
 
 
@@ -163,20 +177,20 @@ def _frame(lines: Sequence[str], known: _Instructions) -> _Frame:
             made = re.match(pattern, line)
             if made:
                 constants[made["r"]] = combined(constants.get(made["r"], 0), _amount(made, 0))
-        if lowered := re.match(known.down, line):
+        if re.match(known.end, line):
+            depth = largest
+        elif lowered := re.match(known.down, line):
             depth += _changed(lowered, constants, known.size)
         elif raised := re.match(known.up, line):
             depth -= _changed(raised, constants, known.size)
         elif aligned := re.match(known.aligned, line):
             groups = aligned.groupdict()
-            n = int(groups["n"], 0)
+            n = 1 << int(groups["e"]) if "e" in groups else int(groups["n"], 0)
             depth += constants.get(groups.get("r", ""), 0) + (n if n < 1 << 32 else (1 << 64) - n)
         elif called := re.match(known.call, line):
             frame.calls[called["f"]] = max(depth, frame.calls.get(called["f"], 0))
         elif left := re.match(known.tail, line):
             frame.calls[left["f"]] = max(depth, frame.calls.get(left["f"], 0))
-            depth = largest
-        elif re.match(known.end, line):
             depth = largest
         elif re.match(known.writes, line) and not re.match(known.ignored, line):
             return _Frame(None)
@@ -194,7 +208,11 @@ def _amount(found: re.Match[str], otherwise: int) -> int:
 
 def _changed(found: re.Match[str], constants: Mapping[str, int], size: int) -> int:
     """By how much an instruction changes the pointer."""
-    register = found.groupdict().get("r")
+    groups = found.groupdict()
+    if groups.get("l"):
+        registers = groups["l"].split(", ")
+        return len(registers) * (8 if registers[0].startswith("d") else 4)
+    register = groups.get("r")
     return constants.get(register, _KNOWN_AWAY) if register else _amount(found, size)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from functrans.machine import engine
+from other_processors import OTHERS, tools_for
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.skipif(
@@ -53,6 +54,16 @@ def test_c_computes_the_bits_of_python(tmp_path: Path, example: Any, in_python: 
     for part in exported.values():
         assert set(part.external) <= {"memcpy", "memmove", "memset"}
     assert list(exported["derivatives"].statuses) == [0]
+
+
+@pytest.mark.parametrize("target", OTHERS)
+def test_other_processors_compute_the_same_bits(
+    tmp_path: Path, example: Any, in_python: np.ndarray, target: str
+) -> None:
+    compiler, emulator = tools_for(target)
+    exported = example.export(tmp_path, target)
+    program = example.build(tmp_path, exported, "-static", compiler=compiler)
+    assert example.simulated_in_c(program, emulator)[0].tobytes() == in_python.tobytes()
 
 
 MEMORY = """
