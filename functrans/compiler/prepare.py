@@ -34,6 +34,7 @@ from functrans.core.lowering import Expansion, Reduction, Structured
 from functrans.core.values import Array
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
+from functrans.primitives.dot import dot_general_p
 from functrans.primitives.structural import cast, cast_p, copy_p
 
 _SMALL = 64
@@ -129,8 +130,21 @@ class _Writer:
             if not is_outermost:
                 outputs = tuple([Var(var.aval) for var in outputs])
                 env.update(zip(eqn.outputs, outputs, strict=True))
+            if eqn.primitive is dot_general_p:
+                inputs = self._converted(inputs, outputs[0].aval.dtype)
             self.eqns.append(replace(eqn, inputs=inputs, outputs=outputs))
         return [self.current(atom, env) for atom in jaxpr.outvars]
+
+    def _converted(self, operands: Sequence[Atom], dtype: np.dtype) -> tuple[Atom, ...]:
+        """Operands of a product in the dtype of its result, as NumPy multiplies them."""
+        found: list[Atom] = []
+        for x in operands:
+            if x.aval.dtype != dtype:
+                out = Var(ShapedArray(x.aval.shape, dtype))
+                self.eqns.append(Equation(cast_p, (x,), {"dtype": dtype}, (out,)))
+                x = out
+            found.append(x)
+        return tuple(found)
 
 
 def inner_program(eqn: Equation) -> Jaxpr | None:

@@ -112,7 +112,8 @@ class StandaloneFunction(ProgramFunction):
             return f"{routine}_"
         if family in ("kernel", "kernelfailure"):
             raise self._refusal("is compiled by numba, whose code needs this process")
-        raise self._refusal(f"calls {name}, which is a part of NumPy or SciPy in this process")
+        function = routine.partition("->")[0].rpartition(".")[0] or name  # without its dtypes
+        raise self._refusal(f"calls {function}, which is a part of NumPy or SciPy in this process")
 
     def new_tape(self, depth: int) -> TapeSlots:
         """Slots for a tape, if there is memory for any."""

@@ -13,6 +13,7 @@ from functrans.compiler import threads
 from functrans.emitter.types import Machine
 from functrans.primitives.dot import dot_general_p
 from functrans.primitives.native import dot as dot_lowering
+from helpers import assert_close
 from samples import ROWS
 
 PRODUCTS = next(row for row in ROWS if row.primitive is dot_general_p)
@@ -373,3 +374,23 @@ def test_batches_are_functions_of_threads() -> None:
     text, *shapes = BATCHES["heads"]
     f = ft.jit(lambda a, b: np.einsum(text, a, b))
     assert "functrans.run_chunks" in f.llvm(*map(np.ones, shapes))
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (4, 2)), ((70, 96), (96, 64)), ((6, 3, 4), (6, 4, 2))])
+@pytest.mark.parametrize(
+    "dtypes", [("f4", "f8"), ("f8", "i4"), ("f2", "f4"), ("?", "i8"), ("f4", "c16"), ("u1", "i2")]
+)
+def test_operands_of_different_dtypes_are_converted(
+    shapes: Any, dtypes: tuple[str, str], rng: np.random.Generator
+) -> None:
+    a, b = (
+        np.abs(3 * rng.normal(size=shape)).astype(dtype)
+        for shape, dtype in zip(shapes, dtypes, strict=True)
+    )
+    product = ft.jit(lambda a, b: a @ b)
+    for x, y in ((a, b), (np.swapaxes(b, -1, -2), np.swapaxes(a, -1, -2))):
+        dtype = np.result_type(x, y)
+        np.testing.assert_array_equal(product(x, y), product(x.astype(dtype), y.astype(dtype)))
+        assert_close(product(x, y), x @ y, rtol=5e-3 if dtype == np.float16 else 1e-5)
+        assert product(x, y).dtype == dtype
+    assert not any(report.host_calls for report in product.explain())
