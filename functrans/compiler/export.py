@@ -124,7 +124,7 @@ class Exported:
       readme: what there is, and how to call it.
       workspace_bytes: size of the workspace that each call is given.
       stack_bytes: the most stack that a call takes, beside what the functions of ``external`` take;
-        ``None`` where that is not known.
+        ``None`` where that is not known: of another compiler's code, say.
       statuses: what the function may return, by number: names in the header.
       external: functions that the code refers to: of BLAS and LAPACK, and of the C library.
     """
@@ -176,7 +176,8 @@ def export_program(
     interface = _interface(jaxpr, captured, treedef, goal, options)
     name, text = interface.name, interface.text.text
     code, listing = engine.compile_with_assembly(text, _LEVEL, goal)
-    interface = replace(interface, stack_bytes=stack_bytes(listing, name, goal.triple))
+    if kind in ("object", "shared"):
+        interface = replace(interface, stack_bytes=stack_bytes(listing, name, goal.triple))
     external = _external(code, interface)
     if kind == "object":
         file, data = f"{name}.o", code

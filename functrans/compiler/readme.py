@@ -137,7 +137,7 @@ def _needs(interface: Interface) -> list[str]:
         "time have one each.",
     ]
     if interface.stack_bytes is None:
-        lines.append("- Stack; how much is not known for this architecture.")
+        lines.append("- Stack; how much is not known.")
     else:
         lines.append(
             f"- At most {interface.stack_bytes:,} bytes of stack (`{macro}_STACK_BYTES`), beside "
