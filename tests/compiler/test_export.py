@@ -600,7 +600,7 @@ program main
   real(c_double) :: x(4), g(4)
   integer(c_int8_t) :: workspace(slope_workspace_bytes)
   x = slope_start
-  if (slope(x, g, workspace) /= slope_ok) error stop
+  if (slope(x, g, workspace) /= slope_success) error stop
   write (*, '(es25.17)') g
 end program
 """
