@@ -36,6 +36,20 @@ from functrans.control.checkpoint import checkpoint as checkpoint_values
 from functrans.core.boundary import warn
 from functrans.core.dispatch import owner
 from functrans.core.source import capture, resolve
+from functrans.namespaces import listing
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detach_variable",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
+__dir__ = listing(__all__)
 
 
 class CheckpointError(RuntimeError):

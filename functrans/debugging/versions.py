@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from dataclasses import fields
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +23,8 @@ from functrans.machine import engine
 from functrans.machine.cache import object_cache
 
 _NEEDED = ("numpy", "scipy", "optree", "numba", "llvmlite", "typing_extensions")
-_OPTIONAL = ("ml_dtypes", "matplotlib", "tqdm", "threadpoolctl", "torch", "jax")
+_OPTIONAL = ("ml_dtypes", "dask", "matplotlib", "tqdm", "threadpoolctl", "torch", "jax")
+_VECTORS = re.compile("sse|ssse|avx|fma$|amx|neon|s[mv]e|fp16|bf16")
 
 
 def _version(package: str) -> str:
@@ -38,7 +40,16 @@ def _processor() -> str:
         target = engine.target()
     except FunctransError as error:
         return f"interpreted only: {error}"
-    return f"{target.cpu} ({target.triple})"
+    return f"{target.cpu} ({target.triple}), LLVM {target.llvm_version}"
+
+
+def _features() -> str:
+    """Instruction sets of vectors and matrices that native code may use."""
+    try:
+        found = re.findall(r"\+([\w.-]+)", engine.target().features)
+    except FunctransError:
+        return "unknown"
+    return " ".join(name for name in found if _VECTORS.match(name)) or "those of its kind"
 
 
 def _blas() -> str:
@@ -48,6 +59,16 @@ def _blas() -> str:
     found: Any = np.show_config(mode="dicts")
     library = found.get("Build Dependencies", {}).get("blas", {})
     return f"{library.get('name', 'unknown')} {library.get('version', '')}".strip()
+
+
+def _cache() -> str:
+    """Where compiled code is kept, and how much there is."""
+    cache = object_cache()
+    if cache.directory is None:
+        return "none"
+    found = cache.statistics()
+    used, limit = found.size_bytes / 1e6, cache.limit_bytes / 1e6
+    return f"{cache.directory}: {found.entries} programs, {used:.1f} of {limit:.0f} MB"
 
 
 def _settings() -> str:
@@ -65,6 +86,10 @@ def _settings() -> str:
 def show_versions() -> None:
     """Print what a report of a fault should say: versions, processor, threads, cache, settings.
 
+    Versions of functrans and of what it uses, platform, the processor that native code is made for
+    and its vector instructions, the BLAS of NumPy, threads, the directory of compiled code and its
+    size, settings that are not the default. It prints no more of the machine than that.
+
     Example:
       >>> import functrans as ft
       >>> ft.show_versions()
@@ -72,7 +97,6 @@ def show_versions() -> None:
       Python              ...
       ...
     """
-    cache = object_cache()
     rows = {
         "functrans": _version("functrans"),
         "Python": f"{platform.python_version()} ({sys.implementation.name})",
@@ -81,9 +105,10 @@ def show_versions() -> None:
         **{p: found for p in _OPTIONAL if (found := _version(p)) != "not installed"},
         "BLAS of NumPy": _blas(),
         "native code for": _processor(),
-        "threads": str(threads.get_num_threads()),
-        "cache": str(cache.directory or "none"),
+        "vector instructions": _features(),
+        "threads": f"{threads.get_num_threads()} of {os.cpu_count()} processors",
+        "cache": _cache(),
         "settings": _settings(),
     }
     for name, value in rows.items():
-        print(f"{name:<20}{value}")
+        print(f"{name:<21}{value}")

@@ -338,7 +338,7 @@ def log1mexp(x: ArrayLike) -> Array:
       >>> log1mexp(np.array([1e-20, 50.0]))
       array([-4.60517019e+01, -1.92874985e-22])
 
-    Reference: Mächler, Accurately Computing log(1 - exp(-|a|)), R package Rmpfr (2012).
+    Reference: Mächler, Accurately Computing ``log(1 - exp(-|a|))``, R package Rmpfr (2012).
     """
     return _number(activations.log1mexp(_floating("log1mexp", x)))
 
