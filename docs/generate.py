@@ -270,7 +270,7 @@ def torch_page() -> str:
         "start. Where it is over 2, single recorded operations on small tensors take it. The",
         "command is `python -m tests.beside_torch.libraries` (see CONTRIBUTING).",
         "",
-        "| library | version | pass with torch | of them with functrans | | time | the rest |",
+        "| library | version | pass with torch | of them here | share | time | the rest |",
         "|---|---|---:|---:|---:|---:|---|",
         *(
             _row(name, version, str(all_), str(ours), f"{ours / all_:.1%}", time, rest)
@@ -302,7 +302,7 @@ def torch_page() -> str:
     return "\n".join([*lines, ""])
 
 
-def _derivatives(facts: dict[str, Any]) -> tuple[str, str, str]:
+def derivatives(facts: dict[str, Any]) -> tuple[str, str, str]:
     """The cells of forward mode, reverse mode and second order."""
     if any(facts.get(field) for field in ("forward", "reverse", "second")):
         return tuple(  # type: ignore[return-value]  # of three
@@ -313,7 +313,7 @@ def _derivatives(facts: dict[str, Any]) -> tuple[str, str, str]:
     return ("",) * 3  # type: ignore[return-value]  # of three
 
 
-def _compiled(facts: dict[str, Any]) -> str:
+def compiled(facts: dict[str, Any]) -> str:
     """Whether a function is native code, or which primitives call NumPy."""
     if "numpy" not in facts:
         return ""
@@ -396,7 +396,7 @@ def support_page() -> str:
             ]
             for name in by["traced"]:
                 facts = names[name]
-                lines.append(_row(f"`{name}`", *_derivatives(facts), _compiled(facts)))
+                lines.append(_row(f"`{name}`", *derivatives(facts), compiled(facts)))
         if by["plain"]:
             listed = ", ".join(f"`{name}`" for name in by["plain"])
             lines += [

@@ -197,12 +197,12 @@ def markdown(outcomes: Sequence[Outcome], settings: Settings) -> str:
     parts = [
         f"{facts['processor']}, {settings.threads} thread(s) each, Python {facts['python']}; "
         f"{versions}.",
-        "### Time per call (median)",
+        "## Time per call (median)",
         _markdown_table(
             ["workload", *labels],
             [cells(o, lambda m: duration(m.median()) if m.block_s else m.status) for o in calls],
         ),
-        "### First call in a fresh process (trace, compile, run; without imports)",
+        "## First call in a fresh process (trace, compile, run; without imports)",
         _markdown_table(["workload", *labels], [cells(o, first_call) for o in calls]),
         *_markdown_ratios(calls, labels),
     ]
@@ -212,10 +212,10 @@ def markdown(outcomes: Sequence[Outcome], settings: Settings) -> str:
             for each in outcome.measurements
         ]
         parts += [
-            f"### {outcome.workload.description.capitalize()}",
+            f"## {outcome.workload.description.capitalize()}",
             _markdown_table(["library", "minimum", "median"], rows),
         ]
-    parts.append("### Workloads")
+    parts.append("## Workloads")
     parts.append("\n".join(f"- `{o.workload.name}`: {o.workload.description}" for o in outcomes))
     return "\n\n".join(parts) + "\n"
 
@@ -229,5 +229,5 @@ def _markdown_ratios(outcomes: Sequence[Outcome], labels: Sequence[str]) -> list
             rows.append([f"`{outcome.workload.name}`", ours, *shown])
     if not rows:
         return []
-    title = "### Time of functrans over that of each peer (medians; below 1 functrans is faster)"
+    title = "## Time of functrans over that of each peer (medians; below 1 functrans is faster)"
     return [title, _markdown_table(["workload", "functrans", *peers], rows)]
