@@ -12,11 +12,11 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
-from dask.distributed import Client, LocalCluster
+from dask.distributed import Client, LocalCluster, wait
 
 import functrans as ft
 import functrans.numpy as fnp
-from functrans.dask import running
+from functrans.dask import running, totals
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(300, 4)) * 10.0 ** RNG.integers(-6, 6, (300, 1))
@@ -90,9 +90,32 @@ def test_a_program_travels_once_and_progress_shows_its_name(client):
 
 
 def test_large_operands_go_to_workers_directly(client, monkeypatch):
-    monkeypatch.setattr(running, "LARGE_BYTES", 8)
     summed = ft.dask.sum_over(loss)
-    np.testing.assert_allclose(ft.grad(summed)(W, data()), ft.grad(loss)(W, X), 1e-9)
+    expected = ft.grad(summed)(W, data())
+    for small, large in ((0, 1 << 20), (0, 8)):
+        monkeypatch.setattr(totals, "SMALL_BYTES", small)
+        monkeypatch.setattr(totals, "LARGE_BYTES", large)
+        assert ft.grad(summed)(W, data()).tobytes() == expected.tobytes()
+
+
+def test_parts_that_lie_on_both_workers_are_evaluated_there(client, monkeypatch):
+    summed = ft.dask.sum_over(loss)
+    expected = ft.grad(summed)(W, data(3)).tobytes()
+    kept = client.persist(data(3))
+    wait(kept)
+    asked = []
+    old = totals.schedule
+
+    def schedule(graph, keys):
+        asked.append(sum(getattr(v, "func", None) is totals.run_parts for v in graph.values()))
+        return old(graph, keys)
+
+    monkeypatch.setattr(totals, "schedule", schedule)
+    assert ft.grad(summed)(W, kept).tobytes() == expected
+    assert ft.grad(summed)(W, kept * 1.0).tobytes() == expected
+    assert all(8 <= count <= 11 for count in asked)
+    monkeypatch.setattr(totals, "LARGE_BYTES", 8)
+    assert ft.grad(summed)(W, kept).tobytes() == expected
 
 
 def test_persisted_data_lives_as_long_as_it_is_asked_for(client):
@@ -124,8 +147,9 @@ def test_exceptions_of_workers_come_back(client):
         return block
 
     broken = data().map_blocks(fails, dtype=float, meta=X[:0])
-    with pytest.raises(OSError, match="no such disk"):
+    with pytest.raises(OSError, match="no such disk") as caught:
         ft.dask.sum_over(loss)(W, broken)
+    assert caught.value.__notes__ == ["in chunk 7 of 30 (rows 70:80) of the data"]
 
     @ft.jit
     def checked(w, x):

@@ -159,10 +159,11 @@ curvature operators series towers
 gauss_newton jet laplacian
 """,
     "dask": """
-scheduling
+grouping scheduling
 chunks
 running staged
-rows sums
+rows totals
+sums
 """,
     "sparse": """
 coloring dependence separate

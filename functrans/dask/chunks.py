@@ -19,6 +19,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray
+from functrans.core.caching import Recent
 from functrans.core.source import here
 from functrans.dask.scheduling import description, schedule, stack_items
 from functrans.errors import ShapeError, UnsupportedOperationError
@@ -30,22 +31,26 @@ class Chunks:
     """Parts of data, each of which is a list of arguments.
 
     Attributes:
-      graph: Dask's tasks that make the parts.
+      graph: Dask's tasks that make the parts; what lies on workers is not in it.
+      held: per part, keys of what it needs that lies on workers.
       keys: per part, the keys of its arguments in the graph.
       treedefs: per argument, its structure.
       kinds: per part, which of ``avals`` it has.
       avals: the different avals that parts have, those of the leaves of all arguments.
       rows: per part, its range of rows; ``None`` where it is not known.
       data: the collections, which have to live as long as their parts are asked for.
+      work: what tasks do with the parts, for the ways that were taken last.
     """
 
     graph: Mapping[Hashable, Any]
+    held: tuple[tuple[Hashable, ...], ...]
     keys: tuple[tuple[Hashable, ...], ...]
     treedefs: tuple[Any, ...]
     kinds: tuple[int, ...]
     avals: tuple[tuple[ShapedArray, ...], ...]
     rows: tuple[tuple[int, int], ...] | None
     data: tuple[Any, ...]
+    work: Recent[Hashable, Any]
 
     def __len__(self) -> int:
         """Number of parts."""
@@ -138,12 +143,15 @@ def chunks_of(who: str, data: Sequence[Any], paths: Sequence[str], described: De
         if ends is None or known is None
         else tuple((end - extent, end) for end, extent in zip(ends, known, strict=True))
     )
-    return Chunks(graph, keys, treedefs, tuple(map(avals.index, each)), avals, rows, tuple(data))
+    kinds = tuple(map(avals.index, each))
+    held = tuple(_missing(graph, part) for part in keys)
+    return Chunks(graph, held, keys, treedefs, kinds, avals, rows, tuple(data), Recent(4))
 
 
 def _graph(data: Sequence[Any]) -> Mapping[Hashable, Any]:
     """The optimised tasks of collections."""
     import dask
+    from dask._task_spec import convert_legacy_graph
 
     graph: dict[Hashable, Any] = {}
     for item in dask.optimize(*_collections(data)):
@@ -151,7 +159,25 @@ def _graph(data: Sequence[Any]) -> Mapping[Hashable, Any]:
     for value in data:
         if _is_bag(value):
             graph |= {_stacked(key): (stack_items, key) for key in value.__dask_keys__()}
-    return graph
+    tasks: Mapping[Hashable, Any] = convert_legacy_graph(graph)
+    return tasks
+
+
+def _missing(graph: Mapping[Hashable, Any], keys: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """Keys of what others need that is not in a graph."""
+    pending = list(keys)
+    seen: set[Hashable] = set()
+    found: list[Hashable] = []
+    while pending:
+        key = pending.pop()
+        if key in seen:
+            continue
+        seen.add(key)
+        if key in graph:
+            pending += graph[key].dependencies
+        else:
+            found.append(key)
+    return tuple(found)
 
 
 def _collections(data: Sequence[Any]) -> list[Any]:

@@ -6,7 +6,7 @@ Layer: ``dask``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -19,7 +19,7 @@ from functrans.core.dispatch import shape_of
 from functrans.core.source import here
 from functrans.core.transformed import transform
 from functrans.dask.chunks import Described, is_data
-from functrans.dask.running import result_of_parts
+from functrans.dask.running import Package, run_part, text_of
 from functrans.dask.staged import Parts, stage_parts
 from functrans.errors import ShapeError
 from functrans.transforms.jacobian import jacobian as local_jacobian
@@ -89,7 +89,7 @@ def _with_rows(label: str, result: Any) -> Any:
 def _arrays(name: str, parts: Parts) -> Any:
     """Dask arrays of the results of parts, joined along their first axes."""
     import dask.array as da
-    from dask._task_spec import Task, TaskRef
+    from dask._task_spec import DataNode, List, Task, TaskRef
     from dask.highlevelgraph import HighLevelGraph
 
     chunks, programs = parts.chunks, parts.programs
@@ -105,7 +105,15 @@ def _arrays(name: str, parts: Parts) -> Any:
     # it is computed later, when arrays of the caller may have changed
     operands = [np.array(v) if isinstance(v, np.ndarray) else v for v in parts.operands]
     label = f"{name}-{uuid4().hex}"
-    tasks, keys = result_of_parts(label, programs, chunks, operands)
+    texts = [text_of(program) for program in programs]
+    given = DataNode(f"operands-{label}", Package(operands))
+    tasks: dict[Hashable, Any] = {**chunks.graph, given.key: given}
+    tasks |= {key: DataNode(key, package) for key, package in texts}
+    keys = [(label, number) for number in range(len(chunks))]
+    for number, (key, kind) in enumerate(zip(keys, chunks.kinds, strict=True)):
+        part = List(*map(TaskRef, chunks.keys[number]))
+        program, name = TaskRef(texts[kind][0]), chunks.name(number)
+        tasks[key] = Task(key, run_part, program, TaskRef(given.key), name, part)
     arrays = []
     for i, aval in enumerate(programs[0].out_avals):
         own = f"{label}-{i}"

@@ -31,6 +31,32 @@ def client() -> Any:
     return found
 
 
+def threads(client: Any) -> int:
+    """How many tasks run at a time."""
+    import dask
+    from dask.system import CPU_COUNT
+
+    if client is None:
+        return int(dask.config.get("num_workers", None) or CPU_COUNT)
+    return sum(client.nthreads().values()) or 1
+
+
+def pickled(value: Any) -> list[Any]:
+    """A value as buffers, as ``distributed`` pickles tasks."""
+    from distributed.protocol.pickle import dumps
+
+    buffers: list[Any] = []
+    text = dumps(value, buffer_callback=buffers.append)
+    return [text, *map(bytes, buffers)]
+
+
+def unpickled(frames: Sequence[Any]) -> Any:
+    """The value of ``pickled``."""
+    from distributed.protocol.pickle import loads
+
+    return loads(frames[0], buffers=frames[1:])
+
+
 def stack_items(partition: Any) -> Any:
     """The items of a partition of a bag, pytrees of one structure, stacked leaf by leaf."""
     items = list(partition)

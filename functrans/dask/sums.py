@@ -30,7 +30,7 @@ from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.state import batch_axis
 from functrans.core.transformed import transform
 from functrans.dask.chunks import Chunks, Described
-from functrans.dask.running import total
+from functrans.dask.totals import total
 from functrans.dask.staged import Parts, Programs, stage_parts
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate

@@ -1,0 +1,300 @@
+"""Sums of the results of programs over all parts of data: the tree, and who evaluates which part.
+
+Here: ``total``. Not here: what a task of many parts does (``grouping``), what a program is
+(``sums``).
+
+Results are added in a tree that depends on the number of parts alone: eight at a time, in order.
+Which parts of it one task evaluates is another matter, which changes no bit: several whole subtrees,
+as many as leave each thread several tasks, since a task costs the scheduler a fraction of a
+millisecond. Parts that lie on workers are evaluated where they lie.
+
+Layer: ``dask``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+
+from functrans.core.jaxpr import Jaxpr
+from functrans.dask.chunks import Chunks
+from functrans.dask.grouping import Recipe, grouped, run_group
+from functrans.dask.running import Package, on_workers, received, results_of_part
+from functrans.dask.scheduling import client as current_client
+from functrans.dask.scheduling import pickled, schedule, threads, unpickled
+from functrans.records import dataclass
+
+FAN_IN = 8
+"""Results that are added at a time."""
+TASKS_PER_THREAD = 4
+"""About so many, unless there are fewer parts: threads that end early take from others."""
+GROUP_BYTES = 1 << 26
+"""Parts that lie on workers are evaluated together up to here: a task holds all it is given."""
+SMALL_BYTES = 1 << 12
+"""Operands of less go with each task."""
+LARGE_BYTES = 1 << 20
+"""Operands of more go to the workers directly, and results of more are added by several tasks."""
+ATTEMPTS = 3
+
+
+# the tree ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subtree:
+    """Parts ``first:last``, whose results are added up in a tree of a height."""
+
+    first: int
+    last: int
+    height: int
+
+    def below(self) -> Iterator[Subtree]:
+        """Its terms, in order."""
+        height = self.height - 1
+        step = FAN_IN**height
+        for i in range(self.first, self.last, step):
+            yield Subtree(i, min(i + step, self.last), height)
+
+
+def _whole(count: int) -> Subtree:
+    height = 0
+    while FAN_IN**height < count:
+        height += 1
+    return Subtree(0, count, height)
+
+
+def _largest(count: int, tasks: int) -> int:
+    """Height of subtrees of which there are enough for so many tasks."""
+    height = 0
+    while FAN_IN**height < count and -(-count // FAN_IN ** (height + 1)) >= tasks:
+        height += 1
+    return height
+
+
+Trees = tuple[Subtree, ...]
+"""What one task evaluates."""
+
+
+def tasks_of(
+    count: int, tasks: int, places: Sequence[Any], sizes: Sequence[int], is_packed: bool
+) -> list[Trees]:
+    """Who evaluates which parts.
+
+    Args:
+      count: how many parts there are.
+      tasks: how many tasks there should be, about.
+      places: per part, the worker that it lies on, or ``None``.
+      sizes: per part, the bytes that lie there.
+      is_packed: whether a task may evaluate several subtrees.
+    """
+    largest = _largest(count, tasks)
+    pieces: list[tuple[Any, Subtree]] = []
+    pending = [_whole(count)]
+    while pending:
+        tree = pending.pop()
+        numbers = range(tree.first, tree.last)
+        is_small = sum(sizes[i] for i in numbers) <= GROUP_BYTES
+        is_one = tree.height <= largest and len({places[i] for i in numbers}) == 1 and is_small
+        if tree.height == 0 or is_one:
+            pieces.append((places[tree.first], tree))
+        else:
+            pending += reversed(list(tree.below()))
+    if not is_packed:
+        return [(tree,) for _, tree in pieces]
+    wanted = -(-count // tasks)
+    packed: list[list[Subtree]] = []
+    open_: dict[Any, tuple[list[Subtree], int, int]] = {}
+    for place, tree in pieces:
+        held, extent, size = open_.get(place, ([], wanted, 0))
+        own = sum(sizes[tree.first : tree.last])
+        if extent + tree.last - tree.first > wanted or size + own > GROUP_BYTES:
+            held, extent, size = [], 0, 0
+            packed.append(held)
+        held.append(tree)
+        open_[place] = held, extent + tree.last - tree.first, size + own
+    return list(map(tuple, packed))
+
+
+# on the driver ----------------------------------------------------------------------------------
+
+
+def total(programs: Sequence[Jaxpr], chunks: Chunks, operands: Sequence[Any]) -> list[Any]:
+    """The results of programs ``(*part, *operands) -> results`` over all parts, added up.
+
+    Args:
+      programs: one for each kind of part.
+      chunks: the parts.
+      operands: the same for all parts.
+    """
+    for attempt in range(ATTEMPTS):
+        try:
+            return _attempt(programs, chunks, operands)
+        except Exception as error:  # operands lay with workers that are gone: they are sent again
+            if type(error).__name__ != "FutureCancelledError" or attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _attempt(programs: Sequence[Jaxpr], chunks: Chunks, operands: Sequence[Any]) -> list[Any]:
+    from dask._task_spec import List, Task, TaskRef
+    from dask.highlevelgraph import HighLevelGraph  # has a name: a dictionary would be hashed
+
+    client = current_client()
+    label = f"{programs[0].name or 'sum'}-{uuid4().hex}"
+    count = len(chunks)
+    size = count * sum(math.prod(v.shape) * v.dtype.itemsize for v in programs[0].out_avals)
+    is_packed = size <= LARGE_BYTES
+    places, sizes = _places(chunks, client)
+    wanted = TASKS_PER_THREAD * threads(client)
+    work = _work(chunks, tasks_of(count, wanted, places, sizes, is_packed), client)
+    graph = dict(work.shared)
+    texts = []
+    for program in programs:
+        key, node = on_workers(program, client)
+        graph[key] = node
+        texts.append(TaskRef(key))
+    given, more = _given(label, operands, client)
+    graph |= more
+    made: dict[tuple[int, int], Hashable] = {}
+    for trees, used, needed, package in work.tasks:
+        key = (label, trees[0].first)
+        own = List(*(texts[kind] for kind in used))
+        values = List(*map(TaskRef, needed))
+        graph[key] = Task(key, run_parts, package, own, given, values)
+        made |= {(tree.first, tree.height): key for tree in trees}
+    whole = _whole(count)
+    last = _added(label, whole, made, graph, is_packed)
+    found: Terms = schedule(HighLevelGraph.from_collections(label, graph, []), last)
+    return found[0, whole.height]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """What does not change from call to call.
+
+    Attributes:
+      tasks: per task, its subtrees, kinds of its parts, keys that it needs, and what it does.
+      shared: tasks of Dask that several of them need.
+    """
+
+    tasks: tuple[tuple[Trees, tuple[int, ...], tuple[Hashable, ...], Package], ...]
+    shared: Mapping[Hashable, Any]
+
+
+def _work(chunks: Chunks, tasks: Sequence[Trees], client: Any) -> _Work:
+    """What tasks do, as it travels: the scheduler passes it on as it is."""
+    asked = (tuple(tasks), client is not None)
+    known = chunks.work.used(asked)
+    if known is None:
+        numbers = [[i for tree in own for i in range(tree.first, tree.last)] for own in tasks]
+        recipes, shared = grouped(chunks.graph, chunks.keys, numbers)
+        made = []
+        for trees, own, recipe in zip(tasks, numbers, recipes, strict=True):
+            kinds = {i: chunks.kinds[i] for i in own}
+            used = tuple(sorted(set(kinds.values())))
+            content = (recipe, trees, kinds, used, {i: chunks.name(i) for i in own})
+            package = Package(content if client is None else pickled(content))
+            made.append((trees, used, recipe.needed, package))
+        known = chunks.work.kept(asked, _Work(tuple(made), shared))
+    return known
+
+
+def _places(chunks: Chunks, client: Any) -> tuple[list[Any], list[int]]:
+    """Per part, a worker on which it lies, and how many bytes do; ``None`` and 0 if none do."""
+    count = len(chunks)
+    asked = list({key for own in chunks.held for key in own})
+    if client is None or not asked:
+        return [None] * count, [0] * count
+    found = client.sync(client.scheduler.who_has, keys=asked)
+    places, sizes = [], []
+    for kind, own in zip(chunks.kinds, chunks.held, strict=True):
+        places.append(next((min(found[key]) for key in own if found.get(key)), None))
+        size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in chunks.avals[kind])
+        sizes.append(size if own else 0)
+    return places, sizes
+
+
+def _given(label: str, operands: Sequence[Any], client: Any) -> tuple[Any, dict[Hashable, Any]]:
+    """What tasks get in the place of operands, and the tasks that this takes."""
+    from dask._task_spec import DataNode, TaskRef
+
+    package = Package(list(operands))
+    size = sum(np.asarray(v).nbytes for v in operands)
+    if size <= SMALL_BYTES:
+        return package, {}
+    key = f"operands-{label}"
+    if client is None or size <= LARGE_BYTES:
+        return TaskRef(key), {key: DataNode(key, package)}
+    return TaskRef(key), {key: client.scatter(package, broadcast=True, hash=False)}
+
+
+def _added(
+    label: str,
+    tree: Subtree,
+    made: Mapping[tuple[int, int], Hashable],
+    graph: dict[Hashable, Any],
+    is_packed: bool,
+) -> Hashable:
+    """The key of a sum, whose tasks are put into the graph."""
+    from dask._task_spec import List, Task, TaskRef
+
+    known = made.get((tree.first, tree.height))
+    if known is not None:
+        return known
+    if is_packed:
+        keys = list(dict.fromkeys(made.values()))
+    else:
+        keys = [_added(label, term, made, graph, False) for term in tree.below()]
+    own = (f"sum-{label}", tree.first, tree.height)
+    graph[own] = Task(own, add_up, tree, List(*map(TaskRef, keys)))
+    return own
+
+
+# on workers -------------------------------------------------------------------------------------
+
+Terms = dict[tuple[int, int], list[Any]]
+"""Results of subtrees, by their first part and height."""
+
+
+def run_parts(
+    task: Package, programs: Sequence[Package], operands: Package, values: Sequence[Any]
+) -> Terms:
+    """The results of subtrees of parts, each added up."""
+    recipe: Recipe
+    trees: Trees
+    names: Mapping[int, str]
+    content = unpickled(task.content) if isinstance(task.content, list) else task.content
+    recipe, trees, kinds, used, names = content
+    known = dict(zip(used, map(received, programs), strict=True))
+
+    def run(i: int, part: list[Any]) -> list[Any]:
+        return results_of_part(known[kinds[i]], operands.content, names[i], part)
+
+    results = run_group(recipe, values, run, names.__getitem__)
+    return {(tree.first, tree.height): _sum(tree, lambda _: next(results)) for tree in trees}
+
+
+def add_up(tree: Subtree, groups: Sequence[Terms]) -> Terms:
+    """The sum of results that several tasks gave."""
+    known: Terms = {}
+    for group in groups:
+        known |= group
+    return {(tree.first, tree.height): _sum(tree, lambda one: known[one.first, 0], known)}
+
+
+def _sum(tree: Subtree, part: Callable[[Subtree], list[Any]], known: Terms | None = None) -> Any:
+    """The sum of a subtree, from left to right; it holds one result for each level."""
+    found = known.get((tree.first, tree.height)) if known else None
+    if found is not None:
+        return found
+    if tree.height == 0:
+        return part(tree)
+    sums: list[Any] | None = None
+    for term in tree.below():
+        other = _sum(term, part, known)
+        sums = other if sums is None else [a + b for a, b in zip(sums, other, strict=True)]
+    return sums
