@@ -23,7 +23,7 @@ from functrans.control import (
     revolve,
     while_loop,
 )
-from functrans.dask import sums
+from functrans.dask import mapping
 from functrans.debugging.costs import program_cost
 from functrans.debugging.pages import in_notebook, to_html
 from functrans.ir.printing import pretty, to_dot
@@ -49,7 +49,7 @@ HIGHER_ORDER = (
     *external_maps.PRIMITIVES,
     *collectives.PRIMITIVES,
     *guards.PRIMITIVES,
-    *sums.PRIMITIVES,
+    *mapping.PRIMITIVES,
 )
 """All primitives whose rules run a pass; the others are listed in ``primitives.table``."""
 

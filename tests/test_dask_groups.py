@@ -12,7 +12,7 @@ from dask._task_spec import Task, TaskRef
 
 import functrans as ft
 from functrans.dask.grouping import grouped, run_group
-from functrans.dask.totals import _sum, _whole, add_up, tasks_of
+from functrans.dask.totals import Result, _sum, _whole, add_up, tasks_of
 
 RNG = np.random.default_rng(0)
 
@@ -34,18 +34,23 @@ def test_tasks_have_each_part_once_and_their_sums_are_the_tree(count, tasks, is_
     if is_packed:
         assert min(tasks, count) / 2 <= len(found) <= 2 * tasks + workers
     terms = [
-        {(tree.first, tree.height): _sum(tree, lambda one: [Term(one.first)]) for tree in task}
+        Result(
+            {(tree.first, tree.height): _sum(tree, lambda one: [Term(one.first)]) for tree in task},
+            [],
+        )
         for task in found
     ]
     whole = _whole(count)
     level = [Term(i) for i in range(count)]
     while len(level) > 1:
         level = [functools.reduce(Term.__add__, level[i : i + 8]) for i in range(0, len(level), 8)]
-    assert add_up(whole, terms)[0, whole.height] == level
+    assert add_up(whole, terms).terms[0, whole.height] == level
 
 
 class Term(str):
     """Shows in which order it was added."""
+
+    __slots__ = ()
 
     def __add__(self, other):
         return Term(f"({self}+{other})")

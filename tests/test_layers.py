@@ -163,7 +163,8 @@ grouping scheduling
 chunks
 running staged
 rows totals
-sums
+mapping
+items sums
 """,
     "sparse": """
 coloring dependence separate

@@ -19,7 +19,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray
-from functrans.core.caching import Recent
+from functrans.core.caching import Recent, remembered
 from functrans.core.source import here
 from functrans.dask.scheduling import description, schedule, stack_items
 from functrans.errors import ShapeError, UnsupportedOperationError
@@ -40,6 +40,7 @@ class Chunks:
       rows: per part, its range of rows; ``None`` where it is not known.
       data: the collections, which have to live as long as their parts are asked for.
       work: what tasks do with the parts, for the ways that were taken last.
+      noun: what a part is called in messages.
     """
 
     graph: Mapping[Hashable, Any]
@@ -51,6 +52,7 @@ class Chunks:
     rows: tuple[tuple[int, int], ...] | None
     data: tuple[Any, ...]
     work: Recent[Hashable, Any]
+    noun: str = "chunk"
 
     def __len__(self) -> int:
         """Number of parts."""
@@ -58,7 +60,7 @@ class Chunks:
 
     def __repr__(self) -> str:
         """How many parts, for printed programs."""
-        return f"<{len(self)} chunks>"
+        return f"<{len(self)} {self.noun}s>"
 
     def collections(self) -> list[Any]:
         """The collections, each by itself."""
@@ -66,11 +68,18 @@ class Chunks:
 
     def name(self, number: int) -> str:
         """One part, for messages."""
-        text = f"chunk {number} of {len(self)}"
+        text = f"{self.noun} {number} of {len(self)}"
         if self.rows is None:
             return text
         first, last = self.rows[number]
         return f"{text} (rows {first}:{last})"
+
+
+@remembered(64)
+def items(count: int) -> Chunks:
+    """Parts without data: what each gets are its elements of operands."""
+    empty: tuple[tuple[Any, ...], ...] = ((),) * count
+    return Chunks({}, empty, empty, (), (0,) * count, ((),), None, (), Recent(4), "item")
 
 
 class Described:

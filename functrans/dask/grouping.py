@@ -3,10 +3,10 @@
 Here: ``grouped`` (from a graph and its parts to tasks of whole groups), and ``run_group``, which a
 worker runs. Not here: what is done with a part (``running``), sums of groups (``totals``).
 
-A group is a range of parts. The tasks that make its parts, and nothing else, go with it: a worker
-runs them one part after the other and drops each value after its last use, so that it holds one part
-at a time, and the scheduler sees one task for the group. Tasks that several groups need stay tasks of
-their own, and what lies on workers already stays there.
+A group is some parts, in order. The tasks that make its parts, and nothing else, go with it: a
+worker runs them one part after the other and drops each value after its last use, so that it holds
+one part at a time, and the scheduler sees one task for the group. Tasks that several groups need
+stay tasks of their own, and what lies on workers already stays there.
 
 Layer: ``dask``.
 """
@@ -71,7 +71,7 @@ def _owners(
         while pending:
             key, asker = pending.pop()
             known = owners.get(key)
-            if known == asker or known == SHARED:
+            if known in (asker, SHARED):
                 continue
             node = graph.get(key)
             is_own = known is None and node is not None and not node.is_coro
@@ -93,8 +93,10 @@ def _recipe(
     steps: list[tuple[Hashable, Any, int, Sequence[Hashable]]] = []
     for i in group:
         for key in parts[i]:
-            for inner in _in_order(graph, key, made, owners, own):
-                steps.append((inner, graph[inner], -1, tuple(graph[inner].dependencies)))
+            steps += [
+                (inner, graph[inner], -1, tuple(graph[inner].dependencies))
+                for inner in _in_order(graph, key, made, owners, own)
+            ]
         steps.append((None, tuple(parts[i]), i, parts[i]))
     seen: set[Hashable] = set()
     backwards: list[Step] = []
@@ -154,7 +156,7 @@ def run_group(
             else:
                 result = run(part, [known[key] for key in node])
         except Exception as error:
-            error.add_note(f"in {name(number)} of the data")
+            error.add_note(f"in {name(number)}")
             raise
         for key in dropped:
             del known[key]

@@ -112,7 +112,7 @@ def _arrays(name: str, parts: Parts) -> Any:
     keys = [(label, number) for number in range(len(chunks))]
     for number, (key, kind) in enumerate(zip(keys, chunks.kinds, strict=True)):
         part = List(*map(TaskRef, chunks.keys[number]))
-        program, name = TaskRef(texts[kind][0]), chunks.name(number)
+        program, name = TaskRef(texts[kind][0]), f"{chunks.name(number)} of the data"
         tasks[key] = Task(key, run_part, program, TaskRef(given.key), name, part)
     arrays = []
     for i, aval in enumerate(programs[0].out_avals):

@@ -71,7 +71,7 @@ _sent: WeakKeyDictionary[Any, Recent[str, Any]] = listed("programs on workers", 
 
 
 def on_workers(program: Jaxpr, client: Any) -> tuple[Hashable, Any]:
-    """A key and what stands for it in a graph: a program, which the client keeps if there is one."""
+    """A key and what stands for it in a graph: a program, which a client keeps."""
     from dask._task_spec import DataNode
 
     key, package = text_of(program)
@@ -111,25 +111,25 @@ def received(package: Package) -> Jaxpr:
 
 
 def run_part(program: Package, operands: Package, name: str, part: Sequence[Any]) -> list[Any]:
-    """The results of a program for one part of the data."""
+    """The results of a program for one part."""
     try:
         return results_of_part(received(program), operands.content, name, part)
     except Exception as error:
-        error.add_note(f"in {name} of the data")
+        error.add_note(f"in {name}")
         raise
 
 
 def results_of_part(
     jaxpr: Jaxpr, operands: Sequence[Any], name: str, part: Sequence[Any]
 ) -> list[Any]:
-    """The results of a program for one part of the data, which is checked first."""
+    """The results of a program for one part, which is checked first."""
     leaves = [_array(leaf, name) for value in part for leaf in tree.leaves(value)]
     expected = jaxpr.in_avals[: len(leaves)]
     for leaf, aval in zip(leaves, expected, strict=False):
         if leaf.shape != aval.shape or leaf.dtype != aval.dtype:
             raise ShapeError(
-                f"{name} of the data is {leaf.dtype}{list(leaf.shape)}, but its collection says "
-                f"{aval}; the function that makes it and its meta= must agree"
+                f"{name} is {leaf.dtype}{list(leaf.shape)}, but its collection says {aval}; the "
+                "function that makes it and its meta= must agree"
             )
     return list(run_silently(jaxpr, [*leaves, *operands]))
 
@@ -141,7 +141,7 @@ def _array(leaf: Any, name: str) -> np.ndarray:
         array.dtype.kind in "biufc" or array.dtype.name == "bfloat16"
     ):
         raise UnsupportedOperationError(
-            f"{name} of the data is a {type(leaf).__name__} of dtype {array.dtype}; expected an "
+            f"{name} is a {type(leaf).__name__} of dtype {array.dtype}; expected an "
             "array of numbers: .filled() of what is masked, .todense() of what is sparse"
         )
     return array

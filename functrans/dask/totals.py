@@ -1,12 +1,12 @@
-"""Sums of the results of programs over all parts of data: the tree, and who evaluates which part.
+"""Results of programs for all parts, added up or stacked: who evaluates which part, and the tree.
 
-Here: ``total``. Not here: what a task of many parts does (``grouping``), what a program is
-(``sums``).
+Here: ``evaluate_parts``. Not here: how a task makes its parts (``grouping``), what programs are
+(``mapping``).
 
 Results are added in a tree that depends on the number of parts alone: eight at a time, in order.
-Which parts of it one task evaluates is another matter, which changes no bit: several whole subtrees,
-as many as leave each thread several tasks, since a task costs the scheduler a fraction of a
-millisecond. Parts that lie on workers are evaluated where they lie.
+Which parts of it one task evaluates is another matter, which changes no bit: several whole
+subtrees, as many as leave each thread several tasks, since a task costs the scheduler a fraction of
+a millisecond. Parts that lie on workers are evaluated where they lie.
 
 Layer: ``dask``.
 """
@@ -122,32 +122,46 @@ def tasks_of(
 # on the driver ----------------------------------------------------------------------------------
 
 
-def total(programs: Sequence[Jaxpr], chunks: Chunks, operands: Sequence[Any]) -> list[Any]:
-    """The results of programs ``(*part, *operands) -> results`` over all parts, added up.
+def evaluate_parts(
+    programs: Sequence[Jaxpr],
+    chunks: Chunks,
+    operands: Sequence[Any],
+    mapped: Sequence[bool],
+    summed: Sequence[bool],
+) -> list[Any]:
+    """The results of programs ``(*part, *operands) -> results`` for all parts.
 
     Args:
       programs: one for each kind of part.
       chunks: the parts.
-      operands: the same for all parts.
+      operands: the same for all parts, but for those that are mapped.
+      mapped: per operand, whether each part gets its element along the first axis.
+      summed: per result, whether those of the parts are added up, and not stacked.
     """
     for attempt in range(ATTEMPTS):
         try:
-            return _attempt(programs, chunks, operands)
+            return _attempt(programs, chunks, operands, mapped, summed)
         except Exception as error:  # operands lay with workers that are gone: they are sent again
             if type(error).__name__ != "FutureCancelledError" or attempt == ATTEMPTS - 1:
                 raise
     raise AssertionError
 
 
-def _attempt(programs: Sequence[Jaxpr], chunks: Chunks, operands: Sequence[Any]) -> list[Any]:
+def _attempt(
+    programs: Sequence[Jaxpr],
+    chunks: Chunks,
+    operands: Sequence[Any],
+    mapped: Sequence[bool],
+    summed: Sequence[bool],
+) -> list[Any]:
     from dask._task_spec import List, Task, TaskRef
     from dask.highlevelgraph import HighLevelGraph  # has a name: a dictionary would be hashed
 
     client = current_client()
     label = f"{programs[0].name or 'sum'}-{uuid4().hex}"
     count = len(chunks)
-    size = count * sum(math.prod(v.shape) * v.dtype.itemsize for v in programs[0].out_avals)
-    is_packed = size <= LARGE_BYTES
+    avals = [v for v, is_summed in zip(programs[0].out_avals, summed, strict=True) if is_summed]
+    is_packed = count * sum(map(_bytes, avals)) <= LARGE_BYTES
     places, sizes = _places(chunks, client)
     wanted = TASKS_PER_THREAD * threads(client)
     work = _work(chunks, tasks_of(count, wanted, places, sizes, is_packed), client)
@@ -157,19 +171,43 @@ def _attempt(programs: Sequence[Jaxpr], chunks: Chunks, operands: Sequence[Any])
         key, node = on_workers(program, client)
         graph[key] = node
         texts.append(TaskRef(key))
-    given, more = _given(label, operands, client)
+    shared = [v for v, is_mapped in zip(operands, mapped, strict=True) if not is_mapped]
+    own = [v for v, is_mapped in zip(operands, mapped, strict=True) if is_mapped]
+    flow = (tuple(mapped), tuple(summed))
+    given, more = _given(f"operands-{label}", shared, client)
     graph |= more
     made: dict[tuple[int, int], Hashable] = {}
     for trees, used, needed, package in work.tasks:
         key = (label, trees[0].first)
-        own = List(*(texts[kind] for kind in used))
+        texts_used = List(*(texts[kind] for kind in used))
         values = List(*map(TaskRef, needed))
-        graph[key] = Task(key, run_parts, package, own, given, values)
+        numbers = _numbers(trees)
+        elements = [v[numbers[0] : numbers[-1] + 1] for v in own] if own else []
+        theirs, more = _given(f"items-{label}-{trees[0].first}", elements, client, False)
+        graph |= more
+        graph[key] = Task(key, run_parts, package, flow, texts_used, given, theirs, values)
         made |= {(tree.first, tree.height): key for tree in trees}
     whole = _whole(count)
-    last = _added(label, whole, made, graph, is_packed)
-    found: Terms = schedule(HighLevelGraph.from_collections(label, graph, []), last)
-    return found[0, whole.height]
+    keys = list(dict.fromkeys(made.values()))
+    asked = [] if all(summed) else list(keys)
+    if any(summed):
+        asked.append(_added(label, whole, made, graph, is_packed))
+    found: list[Result] = schedule(HighLevelGraph.from_collections(label, graph, []), asked)
+    sums = iter(found[-1].terms[0, whole.height] if any(summed) else ())
+    stacks = (
+        np.concatenate(column)
+        for column in zip(*(result.stacks for result in found[: len(keys)]), strict=True)
+    )
+    return [next(sums) if is_summed else next(stacks) for is_summed in summed]
+
+
+def _bytes(aval: Any) -> int:
+    size: int = math.prod(aval.shape) * aval.dtype.itemsize
+    return size
+
+
+def _numbers(trees: Trees) -> list[int]:
+    return [i for tree in trees for i in range(tree.first, tree.last)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,13 +228,15 @@ def _work(chunks: Chunks, tasks: Sequence[Trees], client: Any) -> _Work:
     asked = (tuple(tasks), client is not None)
     known = chunks.work.used(asked)
     if known is None:
-        numbers = [[i for tree in own for i in range(tree.first, tree.last)] for own in tasks]
+        numbers = list(map(_numbers, tasks))
         recipes, shared = grouped(chunks.graph, chunks.keys, numbers)
+        noun = "data" if chunks.data else "batch"
         made = []
         for trees, own, recipe in zip(tasks, numbers, recipes, strict=True):
             kinds = {i: chunks.kinds[i] for i in own}
             used = tuple(sorted(set(kinds.values())))
-            content = (recipe, trees, kinds, used, {i: chunks.name(i) for i in own})
+            names = {i: f"{chunks.name(i)} of the {noun}" for i in own}
+            content = (recipe, trees, kinds, used, names)
             package = Package(content if client is None else pickled(content))
             made.append((trees, used, recipe.needed, package))
         known = chunks.work.kept(asked, _Work(tuple(made), shared))
@@ -213,12 +253,13 @@ def _places(chunks: Chunks, client: Any) -> tuple[list[Any], list[int]]:
     places, sizes = [], []
     for kind, own in zip(chunks.kinds, chunks.held, strict=True):
         places.append(next((min(found[key]) for key in own if found.get(key)), None))
-        size = sum(math.prod(aval.shape) * aval.dtype.itemsize for aval in chunks.avals[kind])
-        sizes.append(size if own else 0)
+        sizes.append(sum(map(_bytes, chunks.avals[kind])) if own else 0)
     return places, sizes
 
 
-def _given(label: str, operands: Sequence[Any], client: Any) -> tuple[Any, dict[Hashable, Any]]:
+def _given(
+    key: str, operands: Sequence[Any], client: Any, is_for_all: bool = True
+) -> tuple[Any, dict[Hashable, Any]]:
     """What tasks get in the place of operands, and the tasks that this takes."""
     from dask._task_spec import DataNode, TaskRef
 
@@ -226,10 +267,9 @@ def _given(label: str, operands: Sequence[Any], client: Any) -> tuple[Any, dict[
     size = sum(np.asarray(v).nbytes for v in operands)
     if size <= SMALL_BYTES:
         return package, {}
-    key = f"operands-{label}"
     if client is None or size <= LARGE_BYTES:
         return TaskRef(key), {key: DataNode(key, package)}
-    return TaskRef(key), {key: client.scatter(package, broadcast=True, hash=False)}
+    return TaskRef(key), {key: client.scatter(package, broadcast=is_for_all, hash=False)}
 
 
 def _added(
@@ -260,30 +300,56 @@ Terms = dict[tuple[int, int], list[Any]]
 """Results of subtrees, by their first part and height."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Result:
+    """What a task gives: sums of subtrees, and results of parts, stacked."""
+
+    terms: Terms
+    stacks: list[Any]
+
+
 def run_parts(
-    task: Package, programs: Sequence[Package], operands: Package, values: Sequence[Any]
-) -> Terms:
-    """The results of subtrees of parts, each added up."""
+    task: Package,
+    flow: tuple[Sequence[bool], Sequence[bool]],
+    programs: Sequence[Package],
+    shared: Package,
+    elements: Package,
+    values: Sequence[Any],
+) -> Result:
+    """The results of subtrees of parts."""
     recipe: Recipe
     trees: Trees
     names: Mapping[int, str]
     content = unpickled(task.content) if isinstance(task.content, list) else task.content
     recipe, trees, kinds, used, names = content
     known = dict(zip(used, map(received, programs), strict=True))
+    mapped, summed = flow
+    first = trees[0].first
 
     def run(i: int, part: list[Any]) -> list[Any]:
-        return results_of_part(known[kinds[i]], operands.content, names[i], part)
+        common, own = iter(shared.content), iter(elements.content)
+        operands = [next(own)[i - first] if flag else next(common) for flag in mapped]
+        return results_of_part(known[kinds[i]], operands, names[i], part)
 
+    rows: list[list[Any]] = []
     results = run_group(recipe, values, run, names.__getitem__)
-    return {(tree.first, tree.height): _sum(tree, lambda _: next(results)) for tree in trees}
+
+    def summands(_: Subtree) -> list[Any]:
+        outs = next(results)
+        rows.append([out for out, flag in zip(outs, summed, strict=True) if not flag])
+        return [out for out, flag in zip(outs, summed, strict=True) if flag]
+
+    terms = {(tree.first, tree.height): _sum(tree, summands) for tree in trees}
+    return Result(terms, [np.stack(column) for column in zip(*rows, strict=True)])
 
 
-def add_up(tree: Subtree, groups: Sequence[Terms]) -> Terms:
+def add_up(tree: Subtree, results: Sequence[Result]) -> Result:
     """The sum of results that several tasks gave."""
     known: Terms = {}
-    for group in groups:
-        known |= group
-    return {(tree.first, tree.height): _sum(tree, lambda one: known[one.first, 0], known)}
+    for result in results:
+        known |= result.terms
+    total = _sum(tree, lambda one: known[one.first, 0], known)
+    return Result({(tree.first, tree.height): total}, [])
 
 
 def _sum(tree: Subtree, part: Callable[[Subtree], list[Any]], known: Terms | None = None) -> Any:

@@ -1,7 +1,7 @@
 """What a distributed gradient costs beside its kernels, against Dask's own ``delayed``.
 
-``python -m tests.benchmarks.dask_overhead`` starts a cluster of two processes and takes gradients of
-a logistic loss over 64 small chunks, of data that lies on the workers and of data that is made
+``python -m tests.benchmarks.dask_overhead`` starts a cluster of two processes and takes gradients
+of a logistic loss over 64 small chunks, of data that lies on the workers and of data that is made
 anew. ``delayed`` runs the same kernels, made by ``ft.jit`` on the workers, and adds their results
 in a tree of the same shape. Figures are in milliseconds, medians and minima of calls that
 alternate: wall time, CPU time of the caller's thread, and CPU time of its whole process, in which
@@ -106,7 +106,10 @@ def main() -> None:
             w = np.zeros(shape[1])
             for one, other in zip(ours(w), theirs(w), strict=True):
                 np.testing.assert_allclose(one, other, 1e-10, 1e-8)
-            functions = {"functrans": lambda: ours(w), "delayed": lambda: theirs(w)}
+            functions = {
+                "functrans": functools.partial(ours, w),
+                "delayed": functools.partial(theirs, w),
+            }
             measured(functions, 3)
             for name, rows in measured(functions, options.rounds).items():
                 pairs = zip(np.median(rows, 0), rows.min(0), strict=True)

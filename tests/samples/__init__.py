@@ -54,7 +54,7 @@ NOT_SAMPLED = {
     "debug_callback": "it has an effect and no results: tests/test_callbacks.py",
     "io_callback": "it has an effect, whose order counts: tests/test_callbacks.py",
     "guard": "it is never run: tests/control/test_specialize.py",
-    "distributed_sum": "its data lies in parts: tests/test_dask_sums.py",
+    "distributed_map": "it runs on workers: tests/test_dask_sums.py, tests/test_dask_map.py",
     "psum": "it needs a named axis around it: tests/test_collectives.py",
     "pmax": "it needs a named axis around it: tests/test_collectives.py",
     "pmin": "it needs a named axis around it: tests/test_collectives.py",
