@@ -4,9 +4,12 @@ import gc
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import dask
 import dask.array as da
@@ -193,3 +196,15 @@ def test_a_worker_that_is_killed_costs_time_only():
             found = ft.grad(summed)(W, x)
             timer.join()
         assert found.tobytes() == expected.tobytes()
+
+
+def test_the_example_fits_on_a_cluster(tmp_path):
+    """It checks itself: slope, NumPy's numbers, distance from the truth."""
+    pytest.importorskip("matplotlib")
+    example = Path(__file__).parent.parent / "examples" / "dask_logistic.py"
+    figure = tmp_path / "figure.png"
+    command = [sys.executable, example, "--rows", "250_000", "--output", figure]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "passes over 0.02 GB" in done.stdout
+    assert figure.stat().st_size > 50_000
