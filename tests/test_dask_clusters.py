@@ -198,6 +198,60 @@ def test_a_worker_that_is_killed_costs_time_only():
         assert found.tobytes() == expected.tobytes()
 
 
+def test_items_and_shards_have_the_bits_of_threads(client):
+    P = ft.dask.P
+
+    def fit(scale, key):
+        start = ft.random.normal(key, (4,))
+
+        def step(_, w):
+            return w - 0.01 * ft.grad(lambda w: fnp.sum((X @ w - scale) ** 2))(w)
+
+        return ft.lax.fori_loop(0, 20, step, start)
+
+    def mapped():
+        return ft.dask.map(fit, np.arange(11.0), key=ft.random.key(0))
+
+    def body(w, x):
+        def step(v, _):
+            v = ft.lax.psum(x.T @ (x @ v), "i")
+            return v / fnp.sqrt(v @ v), ft.lax.pmax(fnp.max(x @ v), "i")
+
+        v, tops = ft.lax.scan(step, w, None, length=5)
+
+        def halve(c):
+            return (c[0] / 2, c[1] + 1)
+
+        below = ft.lax.while_loop(
+            lambda c: ft.lax.psum(fnp.sum(c[0] ** 2), "i") > 1.0, halve, (x @ v, 0)
+        )
+        return fnp.sum(tops) + v @ w, below[1]
+
+    sharded = ft.dask.shard_map(body, (P(), P("i")), P(), "i", axis_size=10)
+
+    def results():
+        x = X * 1e-3
+        steps = ft.jvp(lambda w: sharded(w, x)[0], (W,), (W,))
+        return [mapped(), *sharded(W, x), *steps]
+
+    found = results()
+    with dask.config.set(scheduler="threads"):
+        expected = results()
+    assert [a.tobytes() for a in found] == [b.tobytes() for b in expected]
+    gc.collect()
+    limit = time.monotonic() + 20
+
+    def held(dask_scheduler):
+        return [str(key) for key in dask_scheduler.tasks]
+
+    while time.monotonic() < limit:
+        left = [key for key in client.run_on_scheduler(held) if "program-" not in key]
+        if not left:
+            break
+        time.sleep(0.1)
+    assert not left
+
+
 def test_the_example_fits_on_a_cluster(tmp_path):
     """It checks itself: slope, NumPy's numbers, distance from the truth."""
     pytest.importorskip("matplotlib")

@@ -159,12 +159,13 @@ curvature operators series towers
 gauss_newton jet laplacian
 """,
     "dask": """
-grouping scheduling
+grouping phases scheduling
 chunks
 running staged
 rows totals
+exchange
 mapping
-items sums
+items shards sums
 """,
     "sparse": """
 coloring dependence separate

@@ -10,7 +10,7 @@ Layer: ``control``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -83,6 +83,7 @@ def stage_body(
     arg_names: Sequence[str] = (),
     finish: Callable[[Any], Any] | None = None,
     is_branch: bool = False,
+    axes: Mapping[str, int] | None = None,
 ) -> Body:
     """Stage a function of pytrees.
 
@@ -94,6 +95,7 @@ def stage_body(
       arg_names: key paths of the leaves.
       finish: what to make of the result before it is flattened.
       is_branch: whether it may not run; its operations on tracers from outside do not, then.
+      axes: named axes that collectives inside may use.
     """
     structure: list[Any] = []
 
@@ -107,7 +109,9 @@ def stage_body(
         return [result_leaf(out, label, result, i) for i, out in enumerate(outs)]
 
     name = attribute(fun, "__name__") or ""
-    jaxpr = stage(flat, avals, label, name=name, arg_names=arg_names, is_branch=is_branch)
+    jaxpr = stage(
+        flat, avals, label, name=name, arg_names=arg_names, axes=axes, is_branch=is_branch
+    )
     program, captured = hoist(simplify(inline_calls(jaxpr, jit_p)))
     return Body(intern(program), captured, structure[0], label)
 

@@ -15,19 +15,22 @@ Layer: ``dask``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from functrans.control.calls import is_nonzero, kept_residuals
 from functrans.core.avals import Aval
-from functrans.core.dispatch import aval_of, bind
+from functrans.core.dispatch import aval_of, bind, tracing
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.state import batch_axis
 from functrans.dask.chunks import Chunks
+from functrans.dask.exchange import evaluate_shards
 from functrans.dask.staged import Programs
 from functrans.dask.totals import evaluate_parts
+from functrans.passes.batch import named_axes
 from functrans.passes.cotangents import zeros
 from functrans.passes.evaluate import evaluate
 from functrans.passes.nodes import LinearProgram
@@ -45,7 +48,7 @@ from functrans.passes.programs import (
     transpose_jaxpr,
 )
 from functrans.passes.simplify import simplify
-from functrans.passes.staging import stage
+from functrans.passes.staging import StagingTrace, stage
 from functrans.primitives.structural import moveaxis, reduce_sum
 from functrans.records import dataclass, replace
 
@@ -62,10 +65,12 @@ class Flow:
     Attributes:
       mapped: per operand, whether each part gets its element along the first axis.
       summed: per result, whether those of the parts are added up, and not stacked.
+      axis_name: of the axis of parts, which collectives in a program may refer to.
     """
 
     mapped: Flags
     summed: Flags
+    axis_name: str | None = None
 
 
 def bind_map(
@@ -92,6 +97,13 @@ def _named(kind: str, program: Jaxpr) -> Jaxpr:
     return replace(program, name=f"{kind}[{program.name.removesuffix('_transpose')}]", cache={})
 
 
+def _named_axes(chunks: Chunks, flow: Flow) -> Any:
+    """Opens the axis of parts for users' rules that are run when a program is derived."""
+    if flow.axis_name is None:
+        return nullcontext()
+    return tracing(StagingTrace("shard_map", {flow.axis_name: len(chunks)}))
+
+
 # rules ------------------------------------------------------------------------------------------
 
 
@@ -99,7 +111,12 @@ def _impl(*operands: Any, programs: Programs, chunks: Chunks, flow: Flow) -> tup
     if not len(chunks):
         avals = _out_avals(programs=programs, chunks=chunks, flow=flow)
         return tuple(np.zeros(aval.shape, aval.dtype) for aval in avals)
-    found = evaluate_parts(programs, chunks, operands, flow.mapped, flow.summed)
+    if flow.axis_name is not None and flow.axis_name in named_axes(programs[0]):
+        found = evaluate_shards(
+            programs[0], chunks, operands, flow.mapped, flow.summed, flow.axis_name
+        )
+    else:
+        found = evaluate_parts(programs, chunks, operands, flow.mapped, flow.summed)
     avals = programs[0].out_avals
     return tuple(np.asarray(v, aval.dtype) for v, aval in zip(found, avals, strict=True))
 
@@ -122,8 +139,9 @@ def _jvp(
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     nonzero = is_nonzero(tangents)
     flags = (False,) * _first(programs, primals) + nonzero
-    pushed = tuple(_pushed(program, flags) for program in programs)
-    own = Flow((*flow.mapped, *select(flow.mapped, nonzero)), flow.summed * 2)
+    with _named_axes(chunks, flow):
+        pushed = tuple(_pushed(program, flags) for program in programs)
+    own = Flow((*flow.mapped, *select(flow.mapped, nonzero)), flow.summed * 2, flow.axis_name)
     results = bind_map(pushed, chunks, own, [*primals, *select(tangents, nonzero)])
     n = len(programs[0].outvars)
     return results[:n], results[n:]
@@ -175,16 +193,20 @@ def _linearize(
     flags = (False,) * _first(programs, operands) + tuple(needs)
     mapped = tuple(select(flow.mapped, needs))
     if flow.summed == (True,) and outs[0].shape == () and outs[0].dtype.kind == "f":
-        graded = tuple(_with_gradients(program, flags) for program in programs)
+        with _named_axes(chunks, flow):
+            graded = tuple(_with_gradients(program, flags) for program in programs)
         summed = (True, *(not flag for flag in mapped))
-        value, *gradients = bind_map(graded, chunks, Flow(flow.mapped, summed), operands)
+        value, *gradients = bind_map(
+            graded, chunks, Flow(flow.mapped, summed, flow.axis_name), operands
+        )
         avals = tuple(aval_of(gradient) for gradient in gradients)
         return (value,), LinearProgram(
             _inner_products(programs[0], avals), targets, tuple(gradients)
         )
     values = bind_map(programs, chunks, flow, operands)
-    pushed = tuple(_tangents(program, flags) for program in programs)
-    own = Flow((*flow.mapped, *mapped), flow.summed)
+    with _named_axes(chunks, flow):
+        pushed = tuple(_tangents(program, flags) for program in programs)
+    own = Flow((*flow.mapped, *mapped), flow.summed, flow.axis_name)
 
     def linear(*args: Any) -> tuple[Any, ...]:
         return bind_map(pushed, chunks, own, args)
@@ -223,7 +245,8 @@ def _transpose(
     linear = tuple(map(is_linear, operands))
     flags = (False,) * _first(programs, operands) + linear
     nonzero = is_nonzero(cts)
-    made = [transpose_jaxpr(program, flags, nonzero) for program in programs]
+    with _named_axes(chunks, flow):
+        made = [transpose_jaxpr(program, flags, nonzero) for program in programs]
     wanted = tuple(map(any, zip(*(own for _, own in made), strict=True)))
     avals = select(programs[0].in_avals, flags)
     pulled = tuple(_widened(_named("grad", program), own, wanted, avals) for program, own in made)
@@ -231,6 +254,7 @@ def _transpose(
     own_flow = Flow(
         (*select(flow.mapped, known), *(not flag for flag in select(flow.summed, nonzero))),
         tuple(not flag for flag in select(select(flow.mapped, linear), wanted)),
+        flow.axis_name,
     )
     given = [*select(operands, known), *select(cts, nonzero)]
     results = iter(bind_map(pulled, chunks, own_flow, given))
@@ -248,10 +272,11 @@ def _batch(
     flow: Flow,
 ) -> tuple[Sequence[Any], list[int]]:
     flags = (False,) * _first(programs, operands) + tuple(dim is not None for dim in dims)
-    batched = tuple(
-        _named("vmap", batch_jaxpr(program, size, flags, True, batch_axis.get())[0])
-        for program in programs
-    )
+    with _named_axes(chunks, flow):
+        batched = tuple(
+            _named("vmap", batch_jaxpr(program, size, flags, True, batch_axis.get())[0])
+            for program in programs
+        )
     given = [
         value if dim is None else moveaxis(value, dim, int(is_mapped))
         for value, dim, is_mapped in zip(operands, dims, flow.mapped, strict=True)
@@ -267,7 +292,7 @@ def _prune(
     params = {
         "programs": fewer,
         "chunks": chunks,
-        "flow": Flow(flow.mapped, tuple(select(flow.summed, used))),
+        "flow": Flow(flow.mapped, tuple(select(flow.summed, used)), flow.axis_name),
     }
     return params, (True,) * len(flow.mapped), used
 

@@ -123,15 +123,20 @@ def results_of_part(
     jaxpr: Jaxpr, operands: Sequence[Any], name: str, part: Sequence[Any]
 ) -> list[Any]:
     """The results of a program for one part, which is checked first."""
+    leaves = checked_leaves(part, jaxpr.in_avals, name)
+    return list(run_silently(jaxpr, [*leaves, *operands]))
+
+
+def checked_leaves(part: Sequence[Any], expected: Sequence[Any], name: str) -> list[Any]:
+    """The arrays of a part, of which its collection must have told the truth."""
     leaves = [_array(leaf, name) for value in part for leaf in tree.leaves(value)]
-    expected = jaxpr.in_avals[: len(leaves)]
     for leaf, aval in zip(leaves, expected, strict=False):
         if leaf.shape != aval.shape or leaf.dtype != aval.dtype:
             raise ShapeError(
                 f"{name} is {leaf.dtype}{list(leaf.shape)}, but its collection says {aval}; the "
                 "function that makes it and its meta= must agree"
             )
-    return list(run_silently(jaxpr, [*leaves, *operands]))
+    return leaves
 
 
 def _array(leaf: Any, name: str) -> np.ndarray:

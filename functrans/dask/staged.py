@@ -62,7 +62,7 @@ def stage_parts(
     Raises:
       TypeError: no argument is data, or results of parts have different structures.
     """
-    leaves, treedef, paths = _flat((args, kwargs))
+    leaves, treedef, paths = flat_arguments((args, kwargs))
     places = [i for i, leaf in enumerate(leaves) if is_data(leaf)]
     if not places:
         raise TypeError(
@@ -99,7 +99,7 @@ def stage_parts(
     return Parts(programs, chunks, [*captured, *operands], bodies[0].treedef)
 
 
-def _flat(args: Any) -> tuple[list[Any], Any, list[str]]:
+def flat_arguments(args: Any) -> tuple[list[Any], Any, list[str]]:
     """Leaves, structure and key paths, where data is a leaf."""
     held: list[Any] = []
 
