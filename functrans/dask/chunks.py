@@ -82,7 +82,7 @@ def items(count: int) -> Chunks:
     return Chunks({}, empty, empty, (), (0,) * count, ((),), None, (), Recent(4), "item")
 
 
-class Described:
+class KnownParts:
     """What the parts of the last call were, where only their making tells; it keeps no data."""
 
     __slots__ = ("_data", "_found")
@@ -117,7 +117,7 @@ def _is_delayed(value: object) -> bool:
     return _is_collection(value) and type(value).__module__.startswith("dask.delayed")
 
 
-def chunks_of(who: str, data: Sequence[Any], paths: Sequence[str], described: Described) -> Chunks:
+def chunks_of(who: str, data: Sequence[Any], paths: Sequence[str], described: KnownParts) -> Chunks:
     """Parts of arguments, of which the same chunks belong together.
 
     Args:

@@ -23,6 +23,7 @@ import numpy as np
 from functrans.control.collectives import all_gather_p, pmax_p, pmin_p
 from functrans.control.loops import scan_p, scan_shape
 from functrans.control.native import run_silently
+from functrans.core.avals import Tape
 from functrans.core.jaxpr import Jaxpr, Var
 from functrans.dask.chunks import Chunks
 from functrans.dask.phases import Exchange, cut
@@ -70,6 +71,13 @@ class Ref:
 
 Picks = Sequence[tuple[int, int, int | None]]
 """Which results of tasks hold values, where there, and which row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """A tape: what each iteration of a loop gave, in references."""
+
+    each: list[Any]
 
 
 # on the driver ----------------------------------------------------------------------------------
@@ -137,10 +145,10 @@ class Runner:
 
     # programs
 
-    def run(self, jaxpr: Jaxpr, args: Sequence[Ref]) -> list[Ref]:
+    def run(self, jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
         """The results of a program."""
         cuts = cut(jaxpr, self.axis_name)
-        env: dict[Var, Ref] = dict(zip(cuts.invars, args, strict=True))
+        env: dict[Var, Any] = dict(zip(cuts.invars, args, strict=True))
         for phase in cuts.phases:
             if phase.outputs:
                 key, node = on_workers(phase.program, self.client)
@@ -163,7 +171,7 @@ class Runner:
         slots = {id(value): slot for slot, value in enumerate(values)}
         return tuple((slots[id(r.of(shard))], r.place, r.row) for r in refs), values
 
-    def _exchange(self, exchanges: Sequence[Exchange], env: dict[Var, Ref]) -> None:
+    def _exchange(self, exchanges: Sequence[Exchange], env: dict[Var, Any]) -> None:
         """Run collectives that share a place between two phases."""
         if not exchanges:
             return
@@ -182,7 +190,7 @@ class Runner:
 
     # loops
 
-    def _loop(self, loop: Exchange, env: dict[Var, Ref]) -> None:
+    def _loop(self, loop: Exchange, env: dict[Var, Any]) -> None:
         operands = [env[var] for var in loop.inputs]
         run = self._scan if loop.eqn.primitive is scan_p else self._while
         env.update(zip(loop.eqn.outputs, run(loop, operands), strict=True))
@@ -191,36 +199,44 @@ class Runner:
         if len(self.graph) >= PENDING_TASKS:
             self.submit()
 
-    def _scan(self, loop: Exchange, operands: Sequence[Ref]) -> list[Ref]:
+    def _scan(self, loop: Exchange, operands: Sequence[Any]) -> list[Any]:
         shape = scan_shape(dict(loop.eqn.params))
-        _, consts, carry, xs = shape.unpack(operands)
-        assert shape.length is not None
-        order = range(shape.length)
-        rows: list[list[Ref]] = []
-        for i in reversed(order) if shape.reverse else order:
-            entries = [Ref(ref.values, ref.place, i) for ref in self._whole_rows(xs)]
-            outs = self.run(loop.eqn.params["jaxpr"], [*consts, *carry, *entries])
+        first, consts, carry, xs = shape.unpack(operands)
+        length = shape.length
+        if length is None:
+            ((number,),) = self.fetch([self.task(take, *self.picks(first, 0))])
+            length = int(number)
+        xs = self._whole_rows(xs)
+        rows: list[list[Any]] = []
+        for i in reversed(range(length)) if shape.reverse else range(length):
+            outs = self.run(
+                loop.eqn.params["jaxpr"], [*consts, *carry, *(_entry(x, i) for x in xs)]
+            )
             carry, ys = split(outs, len(carry))
             rows.append(ys)
             self._step()
         if shape.reverse:
             rows.reverse()
         avals = loop.eqn.params["jaxpr"].out_avals[len(carry) :]
-        stacks = []
-        for place, aval in enumerate(avals):
-            column = [row[place] for row in rows]
-            values = tuple(
-                self.task(stack, (aval.shape, aval.dtype), *self.picks(column, shard))
-                for shard in range(self.count)
-            )
-            stacks.append(Ref(values, 0))
+        columns = [[row[place] for row in rows] for place in range(len(avals))]
+        stacks = [
+            Entries(column) if type(shape.stacked(aval)) is Tape else self._stacked(aval, column)
+            for aval, column in zip(avals, columns, strict=True)
+        ]
         return [*carry, *stacks]
 
-    def _whole_rows(self, refs: Sequence[Ref]) -> list[Ref]:
+    def _stacked(self, aval: Any, column: Sequence[Ref]) -> Ref:
+        values = tuple(
+            self.task(stack, (aval.shape, aval.dtype), *self.picks(column, shard))
+            for shard in range(self.count)
+        )
+        return Ref(values, 0)
+
+    def _whole_rows(self, refs: Sequence[Any]) -> list[Any]:
         """References to whole arrays, where some are entries of a loop around this one."""
         found = []
         for ref in refs:
-            if ref.row is None:
+            if type(ref) is Entries or ref.row is None:
                 found.append(ref)
                 continue
             values = tuple(
@@ -229,18 +245,19 @@ class Runner:
             found.append(Ref(values, 0))
         return found
 
-    def _while(self, loop: Exchange, operands: Sequence[Ref]) -> list[Ref]:
+    def _while(self, loop: Exchange, operands: Sequence[Any]) -> list[Any]:
         params = loop.eqn.params
         cond_consts, body_consts, carry = split(
             operands, params["n_cond_consts"], params["n_body_consts"]
         )
+        tapes = [Entries([]) for _ in params["body_jaxpr"].outvars[len(carry) :]]
         while True:
             (holds,) = self.run(params["cond_jaxpr"], [*cond_consts, *carry])
             flags = self.combined((("all_gather", 0),), [holds])
             self.submit()
             ((found,),) = self.fetch([flags])
             if not found.any():
-                return carry
+                return [*carry, *tapes]
             if not found.all():
                 raise UnsupportedOperationError(
                     f"shard_map: the condition of a while_loop with collectives holds for "
@@ -248,7 +265,17 @@ class Runner:
                     "part in a collective: make the condition of a psum or pmax, so that it is the "
                     "same for all"
                 )
-            carry = self.run(params["body_jaxpr"], [*body_consts, *carry])
+            outs = self.run(params["body_jaxpr"], [*body_consts, *carry])
+            carry, ys = split(outs, len(carry))
+            for tape, y in zip(tapes, ys, strict=True):
+                tape.each.append(y)
+
+
+def _entry(stacked: Any, i: int) -> Any:
+    """What iteration ``i`` of a loop reads of an array or tape."""
+    if type(stacked) is Entries:
+        return stacked.each[i]
+    return Ref(stacked.values, stacked.place, i)
 
 
 def _is_loop(exchange: Exchange) -> bool:

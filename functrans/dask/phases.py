@@ -70,7 +70,8 @@ def cut(jaxpr: Jaxpr, axis_name: str) -> Phases:
     """The phases of a program.
 
     Raises:
-      UnsupportedOperationError: a collective is in a branch, or in a loop over tapes.
+      UnsupportedOperationError: a collective is in a branch, or reverse mode goes through a loop
+        in a way that needs tapes in a phase.
     """
     program = _flat(jaxpr, axis_name)
     number: Var | None = None
@@ -126,13 +127,11 @@ def _is_exchange(eqn: Equation, axis_name: str) -> bool:
         return bool(eqn.params["axis_name"] == axis_name)
     if axis_name not in _axes_of(eqn):
         return False
-    has_tapes = any(type(v.aval) is Tape for v in (*eqn.inputs, *eqn.outputs))
-    if eqn.primitive not in (scan_p, while_p) or has_tapes:
-        what = "reverse mode through a while_loop" if has_tapes else f"a {eqn.primitive.name}"
+    if eqn.primitive not in (scan_p, while_p):
         raise UnsupportedOperationError(
-            f"shard_map: collectives over {axis_name!r} are inside {what}{source_text(eqn)}; they "
-            "may be in scan, fori_loop and (forward mode) while_loop: call them before a branch, "
-            "or use a scan of fixed length"
+            f"shard_map: collectives over {axis_name!r} are inside a {eqn.primitive.name}"
+            f"{source_text(eqn)}; they may be in scan, fori_loop and while_loop: call them before "
+            "a branch"
         )
     return True
 
@@ -206,5 +205,10 @@ def _phases(
             annotations={},
             cache={},
         )
+        if any(type(v.aval) is Tape for v in (*needs[level], *outputs)):
+            raise UnsupportedOperationError(
+                f"shard_map: the derivative of {program.name} keeps values of a while_loop with "
+                "collectives in a way that is not supported; use a scan of fixed length"
+            )
         phases.append(Phase(own, tuple(needs[level]), tuple(outputs), made[level]))
     return Phases(program.invars, tuple(phases), results)

@@ -18,7 +18,7 @@ from functrans.core.calling import traced_form
 from functrans.core.dispatch import shape_of
 from functrans.core.source import here
 from functrans.core.transformed import transform
-from functrans.dask.chunks import Described, is_data
+from functrans.dask.chunks import KnownParts, is_data
 from functrans.dask.running import Package, run_part, text_of
 from functrans.dask.staged import Parts, stage_parts
 from functrans.errors import ShapeError
@@ -53,7 +53,7 @@ def jacobian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Calla
       array([1., 1.])
     """
     fun = traced_form("dask.jacobian", fun)
-    keep = Described()
+    keep = KnownParts()
 
     @named("jacobian", fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:

@@ -20,7 +20,7 @@ from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here
 from functrans.core.transformed import transform
-from functrans.dask.chunks import Chunks, Described, chunks_of, is_data, items
+from functrans.dask.chunks import Chunks, KnownParts, chunks_of, is_data, items
 from functrans.dask.mapping import Flow, bind_map
 from functrans.dask.staged import flat_arguments
 from functrans.errors import ShapeError, TreeMismatchError
@@ -92,7 +92,7 @@ def shard_map(
       array([0.        , 0.16666667, 0.33333333, 0.5       ])
     """
     fun = traced_form("shard_map", fun)
-    keep = Described()
+    keep = KnownParts()
 
     @named("shard_map", fun)
     def sharded(*args: Any) -> Any:
@@ -241,7 +241,7 @@ def _shards(
     places: Sequence[int],
     axes: Sequence[int | None],
     axis_size: int | None,
-    keep: Described,
+    keep: KnownParts,
 ) -> Chunks:
     """The shards: chunks of data, or as many as there should be."""
     if not places:

@@ -14,11 +14,12 @@ from functrans.core.arguments import canonical, name_of
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here
-from functrans.dask.chunks import Chunks, Described, chunks_of, is_data
+from functrans.dask.chunks import Chunks, KnownParts, chunks_of, is_data
 from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
 from functrans.records import dataclass
+from functrans.tree import flatten
 
 Programs = tuple[Jaxpr, ...]
 """``(*part, *operands) -> results``, one for each kind of part."""
@@ -46,7 +47,7 @@ def stage_parts(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    known: Described,
+    known: KnownParts,
     finish: Callable[[Any], Any] | None = None,
 ) -> Parts:
     """Stage a function for each kind of part of its arguments.
@@ -99,31 +100,12 @@ def stage_parts(
     return Parts(programs, chunks, [*captured, *operands], bodies[0].treedef)
 
 
-def flat_arguments(args: Any) -> tuple[list[Any], Any, list[str]]:
-    """Leaves, structure and key paths, where data is a leaf."""
-    held: list[Any] = []
-
-    def hidden(value: Any) -> Any:
-        if is_data(value):
-            held.append(value)
-            return _Held(len(held) - 1)
-        if isinstance(value, dict):
-            return {key: hidden(item) for key, item in value.items()}
-        if type(value) in (tuple, list):
-            return type(value)(map(hidden, value))
-        return value
-
-    positional, named = hidden(args)
-    leaves, treedef = tree.flatten((positional, named))
-    paths = tree.key_paths(positional, "args") + tree.key_paths(named, "kwargs")
-    return [held[v.number] if type(v) is _Held else v for v in leaves], treedef, paths
-
-
-class _Held:
-    """Stands for data in a structure."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
+def flat_arguments(args: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[Any, Any, list[str]]:
+    """Leaves, structure and key paths of arguments by position and by name; data is a leaf."""
+    positional = args[0]
+    leaves, treedef = flatten(args, lambda node: node is not positional and is_data(node))
+    numbers, keywords = tree.unflatten(treedef, range(len(leaves)))
+    return leaves, treedef, tree.key_paths(numbers, "args") + tree.key_paths(keywords, "kwargs")
 
 
 def _joined(bodies: Sequence[Body], n: int) -> tuple[Programs, list[Any]]:

@@ -16,7 +16,7 @@ from functrans.core.arguments import name_of, named
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import dtype_of
 from functrans.core.transformed import transform
-from functrans.dask.chunks import Described
+from functrans.dask.chunks import KnownParts
 from functrans.dask.mapping import Flow, bind_map
 from functrans.dask.staged import Parts, stage_parts
 from functrans.primitives.structural import cast
@@ -59,7 +59,7 @@ def sum_over(fun: Callable[..., Any]) -> Callable[..., Any]:
       array([18., 18.])
     """
     fun = traced_form("sum_over", fun)
-    keep = Described()
+    keep = KnownParts()
 
     @named("sum_over", fun)
     def summed(*args: Any, **kwargs: Any) -> Any:
