@@ -270,12 +270,15 @@ def is_registered(cls: type) -> bool:
     return _optree().register_pytree_node.get(cls, namespace=NAMESPACE) is not None
 
 
-def flatten(tree: object, none_is_leaf: bool = False) -> tuple[list[Any], Any]:
+def flatten(
+    tree: object, none_is_leaf: bool = False, is_leaf: Callable[[Any], bool] | None = None
+) -> tuple[list[Any], Any]:
     """Leaves and structure of a pytree.
 
     Args:
       tree: nested containers; anything that is no container is a leaf.
       none_is_leaf: whether ``None`` is one; it is an empty container.
+      is_leaf: which other nodes are.
 
     Returns:
       List of leaves in order, and the structure for :func:`unflatten`.
@@ -288,9 +291,11 @@ def flatten(tree: object, none_is_leaf: bool = False) -> tuple[list[Any], Any]:
     if type(tree) in LEAF_TYPES:
         return [tree], LEAF
     optree = _optree()
-    leaves, treedef = optree.tree_flatten(tree, none_is_leaf=none_is_leaf, namespace=NAMESPACE)
+    leaves, treedef = optree.tree_flatten(
+        tree, is_leaf, none_is_leaf=none_is_leaf, namespace=NAMESPACE
+    )
     if register_met(leaves):
-        return flatten(tree, none_is_leaf)
+        return flatten(tree, none_is_leaf, is_leaf)
     if treedef.is_leaf():
         return leaves, LEAF
     return leaves, treedef

@@ -19,7 +19,6 @@ from functrans.passes.evaluate import evaluate
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
 from functrans.records import dataclass
-from functrans.tree import flatten
 
 Programs = tuple[Jaxpr, ...]
 """``(*part, *operands) -> results``, one for each kind of part."""
@@ -103,7 +102,9 @@ def stage_parts(
 def flat_arguments(args: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[Any, Any, list[str]]:
     """Leaves, structure and key paths of arguments by position and by name; data is a leaf."""
     positional = args[0]
-    leaves, treedef = flatten(args, lambda node: node is not positional and is_data(node))
+    leaves, treedef = tree.flatten(
+        args, is_leaf=lambda node: node is not positional and is_data(node)
+    )
     numbers, keywords = tree.unflatten(treedef, range(len(leaves)))
     return leaves, treedef, tree.key_paths(numbers, "args") + tree.key_paths(keywords, "kwargs")
 
