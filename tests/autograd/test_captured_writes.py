@@ -206,6 +206,15 @@ def test_arguments_that_are_views_are_not_detached_in_place(name: str) -> None:
     assert func.grad(lambda a: a.detach_().sum())(x_of()).tolist() == [0, 0, 0]
 
 
+def test_an_argument_that_an_inner_transform_captures_is_not_detached_in_place() -> None:
+    def f(a: Any, b: Any) -> Any:
+        assert a.detach_() is a
+        return func.grad(lambda c: (a.detach_(), (c * c).sum())[1])(b).sum()
+
+    with pytest.raises(RuntimeError, match="would mutate a captured Tensor"):
+        func.grad(f, argnums=1)(x_of(), x_of())
+
+
 def test_arguments_that_are_not_differentiated_are_written_to() -> None:
     count, x = torch.zeros(3), x_of()
 

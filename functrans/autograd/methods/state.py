@@ -330,15 +330,15 @@ def detach_(self: Tensor) -> Tensor:
     Raises:
       RuntimeError: it is a view, as dual tensors and arguments of ``vmap`` and ``jvp`` are.
     """
-    if modes.level and id(self) in modes.derivative[1]:
-        return self  # a constant there already; that of the caller stays what it is
+    if modes.level:
+        check_captured(self)
+        if id(self) in modes.derivative[1]:
+            return self  # a constant there already; that of the caller stays what it is
     trace: Any = self._trace
     is_argument = modes.level and id(self) in trace.arguments and not trace.is_reverse
     is_view = self._view is not None or self._dual is not None or is_argument
     if is_view and not self._inference:
         raise RuntimeError("Can't detach views in-place. Use detach() instead.")
-    if modes.level:
-        check_captured(self)
     if isinstance(self._value, Tracer):
         self._value = with_only(self._value, None)
     self._node = None
