@@ -98,3 +98,11 @@ def test_programs_are_those_of_the_order(name: str) -> None:
     if name != "operands of a product":  # sums of products have an order of their own
         fun = (ALONG | ACROSS)[name]
         assert assert_compiled_is_reference(fun, *operands("f8")) is not None
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
+def test_a_few_long_rows_are_computed_together(rows):
+    x, t = np.random.default_rng(3).normal(size=(2, 300)), np.ones((rows, 300))
+    fun = lambda x, t: (np.sin(x[0]) * t + x[1], (t * x[0]).sum(1), (t * x[1]).sum(0), x[1] * 2)  # noqa: E731
+    for got, want in zip(ft.jit(fun)(x, t), fun(x, t), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-13)
