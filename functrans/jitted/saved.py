@@ -89,7 +89,7 @@ def load(path: Any) -> LoadedFunction:
       >>> ft.jit(lambda p, x: p["scale"] * np.sin(x)).save(file, {"scale": 2.0}, np.ones(3))
       >>> function = load(io.BytesIO(file.getvalue()))
       >>> function
-      <loaded <lambda>: p['scale'] f64[], x f64[3] -> f64[3]>
+      <loaded <lambda>: p['scale'] f64*[], x f64[3] -> f64[3]>
       >>> function({"scale": 2.0}, np.zeros(3))
       array([0., 0., 0.])
     """
