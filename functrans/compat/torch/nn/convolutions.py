@@ -21,7 +21,7 @@ from functrans.autograd.tensors import Tensor
 from functrans.compat.torch.nn.activations import check_tensor, short_dtype
 from functrans.compat.torch.nn.layers import padded
 from functrans.control.custom_rules import stop_gradient
-from functrans.core.dispatch import shape_of
+from functrans.core.dispatch import bind, shape_of
 from functrans.core.values import Array
 from functrans.primitives import convolution, movement, structural
 from functrans.primitives import torch_elementwise as te
@@ -29,6 +29,7 @@ from functrans.primitives.elementwise import maximum
 from functrans.primitives.indexing import gather
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.sparse.products import csr_matmul
+from functrans.primitives.structural import copy_p
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d",
@@ -327,7 +328,9 @@ def _max_pool(
         behind = (1,) * (n - 1 - i)
         first = starts[i].reshape(-1, *behind)
         along = (window[i], *behind), (stride[i], *behind), (dilation[i], *behind)
-        (best, *parts), numbers = windows_of(best, *along), windows_of(number, *along)
+        # Copied, since each is read three times, and four to six times faster without gaps.
+        best, *parts = [bind(copy_p, part)[0] for part in windows_of(best, *along)]
+        numbers = windows_of(number, *along)
         # Padding is not taken though all be infinitely small: the first element that is there.
         skipped = -(np.minimum(first, 0) // dilation[i]) * step
         number = numbers[0] + skipped.astype(dtype)
