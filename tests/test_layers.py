@@ -227,7 +227,7 @@ entry scipy_names
 explain
 """,
     "autograd": """
-labels listing modes profiler_events sizes
+labels listing memory_order modes profiler_events sizes
 dtypes refusals
 pictures tensors
 hooks jitted.held profiler residuals
@@ -243,8 +243,8 @@ views
 writes
 func function graph jitted.staged methods.layouts methods.rows programs
 checkpoint forward_ad given_data methods.arithmetic methods.fourier methods.indexing methods.shaping
-checks factories methods.blending methods.comparison methods.complex_numbers methods.joining
-methods.parts methods.pointwise methods.reductions methods.state
+checks factories methods.blending methods.comparison methods.complex_numbers methods.data
+methods.joining methods.parts methods.pointwise methods.reductions methods.state
 methods.array_protocol methods.filling methods.gathering methods.legacy_types methods.ordering
 methods.products methods.special methods.storages
 legacy methods.conversion methods.linear_algebra

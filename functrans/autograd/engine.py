@@ -33,9 +33,10 @@ from functrans.autograd.func_batches import vmap
 from functrans.autograd.hooks import changing
 from functrans.autograd.kinks import PIECEWISE_LINEAR, dependent
 from functrans.autograd.labels import edge_of, torch_type
+from functrans.autograd.memory_order import is_dense
 from functrans.autograd.modes import modes
 from functrans.autograd.nodes import Hooked, LeafNode, running
-from functrans.autograd.recording import PERMANENT, is_dense
+from functrans.autograd.recording import PERMANENT
 from functrans.autograd.tensors import Tensor
 from functrans.core.annotations import When
 from functrans.core.avals import Zero

@@ -24,8 +24,8 @@ from functrans.autograd.hooks import move_retain
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, enter_session, node_of
 from functrans.autograd.residuals import region_of, twins_of
-from functrans.autograd.tensors import Tensor, View
-from functrans.autograd.views import TWIN, in_place_of, view_node, viewed_as, whole_view
+from functrans.autograd.tensors import TWIN, Tensor, View
+from functrans.autograd.views import in_place_of, view_node, viewed_as, whole_view
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, bind
 from functrans.core.primitive import Primitive

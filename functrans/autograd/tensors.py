@@ -97,6 +97,12 @@ IN_CUSTOM_FUNCTION = (
 )
 
 
+TWIN = "Twin"
+"""Creator of the views that a dual tensor keeps of the two that it was made of."""
+ARGUMENT = "Argument"
+"""Creator of the views that stand for tensors which a transform hands on as they are."""
+
+
 class View:
     """How a tensor is a view of another one.
 

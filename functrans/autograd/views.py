@@ -20,13 +20,10 @@ from functrans.autograd.modes import modes
 from functrans.autograd.nodes import COMPOSITE, AliasNode
 from functrans.autograd.recording import enter_session, follow, node_of, with_only
 from functrans.autograd.residuals import keep_result
-from functrans.autograd.tensors import Tensor, View
+from functrans.autograd.tensors import ARGUMENT, Tensor, View
 from functrans.core.dispatch import Tracer
 from functrans.core.source import capture
 from functrans.core.values import Array
-
-TWIN = "Twin"
-"""Creator of the views that a dual tensor keeps of the two that it was made of."""
 
 
 def view(
@@ -165,7 +162,7 @@ def argument_of(tensor: Tensor, level: int) -> Tensor:
     value = tensor._value if isinstance(tensor._value, Tracer) else tensor._memory()
     result = Tensor.of(value, node and view_node(tensor, node), tensor.__dict__.get("_trace"))
     result._follows = tensor._follows
-    follow(result, tensor, lambda x: x, "Argument")
+    follow(result, tensor, lambda x: x, ARGUMENT)
     made: Any = result._view
     made.levels = (*made.levels, level)
     return result

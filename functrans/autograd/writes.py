@@ -28,7 +28,7 @@ from functrans.autograd.overlaps import check_memory, check_places, share_memory
 from functrans.autograd.promotion import CATEGORY, to_dtype, torch_kind
 from functrans.autograd.recording import enter_session, node_of
 from functrans.autograd.residuals import keep_result, region_of, root_of, twins_of
-from functrans.autograd.tensors import IN_CUSTOM_FUNCTION, Tensor
+from functrans.autograd.tensors import ARGUMENT, IN_CUSTOM_FUNCTION, Tensor
 from functrans.autograd.views import whole_view
 from functrans.core.avals import ShapedArray, is_differentiable_dtype
 from functrans.core.boundary import noted
@@ -286,7 +286,7 @@ def check_leaf(x: Tensor) -> None:
         end = base._node
         is_of_leaf = end is None and node is not None  # which is itself a view
         if is_of_leaf or (end is not None and end.primitive is None):
-            of = "" if how.creator == "Argument" else "a view of "
+            of = "" if how.creator == ARGUMENT else "a view of "
             raise RuntimeError(
                 f"{of}a leaf Variable that requires grad is being used in an in-place operation."
             )

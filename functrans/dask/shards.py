@@ -22,7 +22,7 @@ from functrans.core.source import here
 from functrans.core.transformed import transform
 from functrans.dask.chunks import Chunks, KnownParts, chunks_of, is_data, items
 from functrans.dask.mapping import Flow, bind_map
-from functrans.dask.staged import flat_arguments
+from functrans.dask.staged import arguments_of_part, flat_arguments
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.passes.programs import permute
 from functrans.primitives.elementwise import where
@@ -115,13 +115,7 @@ def shard_map(
             avals.append(aval if axis is None else ShapedArray(aval.shape[1:], aval.dtype))
 
         def of_shard(*given: Any) -> Any:
-            own = iter(given)
-            full: list[Any] = [None] * len(leaves)
-            for i, data in zip(places, chunks.treedefs, strict=True):
-                full[i] = tree.unflatten(data, [next(own) for _ in range(data.num_leaves)])
-            for i in others:
-                full[i] = next(own)
-            positional, _ = tree.unflatten(treedef, full)
+            positional, _ = arguments_of_part(given, places, chunks, treedef)
             result = fun(*positional)
             outs, structure = tree.flatten(result)
             joined[:] = _out_axes(label, out_specs, structure, outs, axis_name)

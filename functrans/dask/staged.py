@@ -74,13 +74,7 @@ def stage_parts(
     operands = [canonical(leaves[i], f"{label}: {paths[i]}".__str__) for i in others]
 
     def flat(*given: Any) -> Any:
-        own = iter(given)
-        full: list[Any] = [None] * len(leaves)
-        for i, data in zip(places, chunks.treedefs, strict=True):
-            full[i] = tree.unflatten(data, [next(own) for _ in range(data.num_leaves)])
-        for i in others:
-            full[i] = next(own)
-        positional, keywords = tree.unflatten(treedef, full)
+        positional, keywords = arguments_of_part(given, places, chunks, treedef)
         return fun(*positional, **keywords)
 
     flat.__name__ = name_of(fun)
@@ -97,6 +91,20 @@ def stage_parts(
             )
     programs, captured = _joined(bodies, len(chunks.avals[0]))
     return Parts(programs, chunks, [*captured, *operands], bodies[0].treedef)
+
+
+def arguments_of_part(
+    given: Sequence[Any], places: Sequence[int], chunks: Chunks, treedef: Any
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments by position and by name, of the leaves of a part and those that are no data."""
+    own = iter(given)
+    data = {
+        i: tree.unflatten(part, [next(own) for _ in range(part.num_leaves)])
+        for i, part in zip(places, chunks.treedefs, strict=True)
+    }
+    full = [data[i] if i in data else next(own) for i in range(treedef.num_leaves)]
+    arguments: tuple[tuple[Any, ...], dict[str, Any]] = tree.unflatten(treedef, full)
+    return arguments
 
 
 def flat_arguments(args: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[Any, Any, list[str]]:

@@ -1,6 +1,5 @@
 """The exported controller of ``examples/export_mpc``: Python's bits, and no memory of its own."""
 
-import importlib.util
 import os
 import platform
 import re
@@ -14,23 +13,18 @@ import pytest
 
 from functrans.machine import engine
 from other_processors import OTHERS, tools_for
+from tests.benchmarks import exported_mpc
 
 pytest.importorskip("llvmlite")
 pytestmark = pytest.mark.skipif(
     shutil.which("cc") is None or os.name != "posix", reason="there is no C compiler"
 )
-EXAMPLE = Path(__file__).parents[2] / "examples/export_mpc/export_mpc.py"
 STRICT = ("-Wall", "-Wextra", "-Wconversion", "-Werror", "-pedantic")
 
 
 @pytest.fixture(scope="module")
 def example() -> Any:
-    found = importlib.util.spec_from_file_location("export_mpc", EXAMPLE)
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    return exported_mpc.example()
 
 
 @pytest.fixture(scope="module")

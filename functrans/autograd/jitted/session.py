@@ -21,11 +21,10 @@ import numpy as np
 
 from functrans.autograd.hooks import registered
 from functrans.autograd.jitted.held import Part
+from functrans.autograd.memory_order import dense_like, is_dense
 from functrans.autograd.recording import (
     PERMANENT,
     ImperativeTrace,
-    dense_like,
-    is_dense,
     is_stale,
     node_of,
     renew,

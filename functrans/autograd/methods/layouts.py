@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import DTypeLike
 
+from functrans.autograd.memory_order import dense_like
 from functrans.autograd.modes import modes
-from functrans.autograd.recording import dense_like, enter_session
+from functrans.autograd.recording import enter_session
 from functrans.autograd.tensors import Tensor
 from functrans.core.dispatch import Tracer
 from functrans.passes.layouts import plain_value

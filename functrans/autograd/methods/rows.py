@@ -26,6 +26,7 @@ from numpy.typing import DTypeLike
 from functrans import pytrees as tree
 from functrans.arrays.masked import MaskedSelection
 from functrans.autograd.composites import CompositeNode, composite, named
+from functrans.autograd.memory_order import axes_in_memory, dense_like, is_dense
 from functrans.autograd.modes import entered, modes, torch_defaults
 from functrans.autograd.overrides import PYTORCHS, is_pytorchs, taken_over
 from functrans.autograd.promotion import (
@@ -44,11 +45,8 @@ from functrans.autograd.random import (
     stream,
 )
 from functrans.autograd.recording import (
-    axes_in_memory,
-    dense_like,
     enter_session,
     in_rows,
-    is_dense,
     namespaces,
     node_of,
 )

@@ -20,9 +20,10 @@ from functrans.arrays.sparse import answer_to_scipy
 from functrans.autograd import api
 from functrans.autograd.composites import named
 from functrans.autograd.dtypes import DTYPE_LIKE, given_dtype
-from functrans.autograd.forward_ad import unpack_dual
 from functrans.autograd.hooks import RemovableHandle, add_tensor_hook, made_by, retain
 from functrans.autograd.labels import edge_of
+from functrans.autograd.memory_order import is_dense
+from functrans.autograd.methods.data import DATA
 from functrans.autograd.methods.layouts import layout_of, viewed_layout
 from functrans.autograd.methods.rows import (
     by_name,
@@ -31,18 +32,16 @@ from functrans.autograd.methods.rows import (
 )
 from functrans.autograd.methods.shaping import axis_of
 from functrans.autograd.modes import is_grad_enabled, modes
-from functrans.autograd.nodes import GraphNode, LeafNode, leaf_like, shown
+from functrans.autograd.nodes import GraphNode, LeafNode, shown
 from functrans.autograd.promotion import to_dtype, torch_kind
 from functrans.autograd.recording import (
     enter_session,
-    is_dense,
     node_of,
     with_only,
-    with_own_only,
 )
 from functrans.autograd.refusals import asked
 from functrans.autograd.tensors import Tensor, refuse_device
-from functrans.autograd.views import TWIN, detached, in_place_of
+from functrans.autograd.views import detached
 from functrans.autograd.writes import check_captured, check_read
 from functrans.core.annotations import POST_ACCUMULATE_HOOK, TENSOR_HOOK
 from functrans.core.avals import is_differentiable_dtype
@@ -169,118 +168,9 @@ def _set_grad(self: Tensor, value: Tensor | None) -> None:
     self._grad = value
 
 
-def _get_data(self: Tensor) -> Tensor:
-    """A tensor on the same memory, outside of the graph; its writes are not noticed.
-
-    Of an argument in which the innermost transform does not differentiate, that is the argument:
-    of the graph of that transform it is no part, and it stays in those around it.
-    """
-    if modes.level and id(self) in modes.derivative[1]:
-        return self[...]
-    return detached(self, with_own_only)
-
-
-def _delete_data(self: Tensor) -> None:
-    raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
-
-
 def _is_view(self: Tensor) -> bool:
     """Whether it shares the memory of another tensor that it was made of."""
     return self._view is not None and not self._inference
-
-
-def _set_data(self: Tensor, value: Tensor) -> None:
-    if not isinstance(value, Tensor):
-        raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    given: Any = value._trace
-    if modes.level and any(isinstance(x._value, Tracer) for x in (self, value)):
-        raise RuntimeError(
-            "mutating directly with `.data` inside functorch transform is not allowed. Use "
-            "x.detach().copy_(other), or a new tensor."
-        )
-    if given.keeps_account:  # its numbers alone, without the tangent
-        value = unpack_dual(value).primal.detach()
-    node = node_of(self)
-    if self._view is not None and isinstance(self._value, Tracer):
-        raise RuntimeError(
-            "data set to a view of a traced tensor, which would still write to its base; make a "
-            "new tensor (x = other.detach())"
-        )
-    if node is not None and not is_differentiable_dtype(value.dtype):
-        raise RuntimeError(
-            "data set to a tensor that requires gradients must be floating point or complex dtype"
-        )
-    if node is not None and (value.shape, value.dtype) != (node.shape, node.dtype):
-        if node.primitive is not None:
-            raise RuntimeError(
-                f"data of shape {list(value.shape)} and dtype {value.dtype} set to a tensor that "
-                f"was computed with shape {list(node.shape)} and dtype {node.dtype}; its gradient "
-                "would not fit. Use detach() first, or set the data of a leaf."
-            )
-        node = leaf_like(node, value)  # type: ignore[arg-type]  # computed by nothing: a leaf
-    enter_session(self, value)
-    trace: Any = self._trace
-    if trace.keeps_account:
-        _set_primal(self, value)
-        return
-    _keep_duals(self)
-    if self._view is not None and self._view.is_copied:  # else made anew of the base's memory
-        self._stored().forget_view(self)
-        self._view, self._storage = None, None
-    memory, how = value._memory(), value._view
-    self._node = node
-    self._value = memory.copy("K") if how is not None and how.is_copied else memory
-    if isinstance(memory, Tracer):
-        self._stored().bump("data", None)
-
-
-def _keep_duals(x: Tensor) -> None:
-    """Leave dual tensors that were made of a tensor as they are, whose data will be others.
-
-    Raises:
-      RuntimeError: it is their tangent.
-    """
-    storage = x._stored()
-    duals = [dual for dual in [reference() for reference in storage.duals] if dual is not None]
-    if any(dual._dual is not None and dual._dual[2] is x for dual in duals):
-        raise RuntimeError(
-            "data set to the tangent of a dual tensor, which would keep the old ones; write to it "
-            "(tangent.copy_(other)), or make another dual tensor"
-        )
-    before = None
-    for twin in [reference() for reference in storage.views]:
-        if twin is not None and twin._view.base is x and twin._view.creator == TWIN:
-            before = twin._view.base = before or in_place_of(x)
-
-
-def _set_primal(dual: Tensor, value: Tensor) -> None:
-    """Give a tensor of a dual level other numbers, which no derivative is taken through.
-
-    Its tangent and its node stay; what shared its memory keeps the old numbers.
-
-    Raises:
-      RuntimeError: the shape or dtype is not that of its tangent.
-    """
-    old, before = dual._value, in_place_of(dual)
-    if (value.shape, value.dtype) != (dual.shape, dual.dtype):
-        raise RuntimeError(
-            f"data of shape {list(value.shape)} and dtype {value.dtype} set to a dual tensor of "
-            f"shape {list(dual.shape)} and dtype {dual.dtype}; its tangent would not fit"
-        )
-    for view in [reference() for reference in dual._stored().views]:
-        if view is not None and view._view.base is dual:
-            view._view.base = before
-    new = with_own_only(value._memory(), None)
-    primal = new._value if isinstance(new, PushingTracer) else new
-    if isinstance(old, PushingTracer):
-        if isinstance(old._value, Tensor) and isinstance(primal, np.ndarray):
-            primal = Tensor.of(primal, node_of(old._value))
-        elif isinstance(old._value, Tensor):
-            primal = with_only(primal, old._value)
-        dual._value = PushingTracer(old._trace, primal, old._tangent)
-    else:
-        dual._value = primal
-    dual._dual, dual._place, dual._storage = None, None, None
 
 
 def backward(
@@ -786,7 +676,7 @@ METHODS: dict[str, Any] = {
     "grad_fn": property(_get_grad_fn),
     "output_nr": property(_get_output_nr),
     "grad": property(_get_grad, _set_grad, _delete_grad),
-    "data": property(_get_data, _set_data, _delete_data),
+    "data": DATA,
     "retains_grad": property(_get_retains_grad),
     "__array__": _array,
     "__bool__": _bool,
