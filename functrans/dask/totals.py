@@ -105,18 +105,27 @@ def tasks_of(
             pending += reversed(list(tree.below()))
     if not is_packed:
         return [(tree,) for _, tree in pieces]
-    wanted = -(-count // tasks)
-    packed: list[list[Subtree]] = []
-    open_: dict[Any, tuple[list[Subtree], int, int]] = {}
+    packed: dict[tuple[Any, int, int], list[Subtree]] = {}
+    for place, trees in _by_place(pieces).items():
+        extent = sum(tree.last - tree.first for tree in trees)
+        share = extent / -(-extent * tasks // count)  # equal tasks end at the same time
+        done = size = turn = 0
+        for tree in trees:
+            own = sum(sizes[tree.first : tree.last])
+            number = int((done + (tree.last - tree.first) / 2) / share)
+            size += own
+            if size > GROUP_BYTES:
+                size, turn = own, turn + 1
+            packed.setdefault((place, number, turn), []).append(tree)
+            done += tree.last - tree.first
+    return sorted(map(tuple, packed.values()), key=lambda trees: trees[0].first)
+
+
+def _by_place(pieces: Sequence[tuple[Any, Subtree]]) -> dict[Any, list[Subtree]]:
+    places: dict[Any, list[Subtree]] = {}
     for place, tree in pieces:
-        held, extent, size = open_.get(place, ([], wanted, 0))
-        own = sum(sizes[tree.first : tree.last])
-        if extent + tree.last - tree.first > wanted or size + own > GROUP_BYTES:
-            held, extent, size = [], 0, 0
-            packed.append(held)
-        held.append(tree)
-        open_[place] = held, extent + tree.last - tree.first, size + own
-    return list(map(tuple, packed))
+        places.setdefault(place, []).append(tree)
+    return places
 
 
 # on the driver ----------------------------------------------------------------------------------
