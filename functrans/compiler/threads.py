@@ -18,11 +18,11 @@ import os
 import threading
 
 from functrans.core.boundary import boundary
-from functrans.emitter.chunks import NUM_THREADS, RUN_CHUNKS, runtime_text
+from functrans.emitter.chunks import AFFINITY, NUM_THREADS, RUN_CHUNKS, runtime_text
 from functrans.emitter.spare import GIVE_BLOCK, TAKE_BLOCK
 from functrans.machine import engine
 from functrans.machine.cache import cache_key, object_cache
-from functrans.machine.system import system
+from functrans.machine.system import function_address, system
 
 _lock = threading.Lock()
 _count = ctypes.c_int32(0)
@@ -114,7 +114,8 @@ def _count_address() -> int:
 @functools.cache
 def _runtime() -> engine.Loaded:
     """The code that all programs share; a thread may be in it after its program is unloaded."""
-    cache, text = object_cache(), runtime_text(system())
+    has_affinity = all(map(function_address, AFFINITY))
+    cache, text = object_cache(), runtime_text(system(), has_affinity)
     key = cache_key("threads", engine.target(), text)
     code = cache.get(key)
     if code is None:

@@ -56,13 +56,14 @@ def run_chunks(b: Builder, name: str, context: Value, count: int, first: int = 0
     b.call(RUN_CHUNKS, arguments, None)
 
 
-def runtime_text(kind: str = "posix") -> str:
+def runtime_text(kind: str = "posix", has_affinity: bool = False) -> str:
     """The module that defines ``void @functrans.run_chunks(function, context, count, first)``.
 
     It has what else all programs of a process share: the block of memory that is kept.
 
     Args:
       kind: that of the system: threads are those of Windows there, and POSIX's otherwise.
+      has_affinity: whether the C library has ``AFFINITY``: threads begin on other processors.
     """
     module = Module()
     write_spare(module, has_huge_pages=kind == "posix")
@@ -70,7 +71,15 @@ def runtime_text(kind: str = "posix") -> str:
     module.globals[_WAITING] = f"{_WAITING} = internal global [{PLACES} x i64] zeroinitializer"
     for own in ("take_chunks", "worker", "wait_for_region", "give_region"):
         module.helpers[f"@functrans.{own}"] = True
-    threads = _WindowsThreads if kind == "windows" else _PosixThreads
+
+    def threads(b: Builder) -> _Threads:
+        return _WindowsThreads(b) if kind == "windows" else _PosixThreads(b, has_affinity)
+
+    if has_affinity and kind != "windows":
+        module.helpers["@functrans.begin_elsewhere"] = True
+        _write_begin_elsewhere(
+            Builder(module, "functrans.begin_elsewhere", [POINTER], None, "internal")
+        )
     b = Builder(module, "functrans.take_chunks", [POINTER], None, "internal")
     _write_take(b, threads(b))
     b = Builder(module, "functrans.wait_for_region", [], I64, "internal")
@@ -90,13 +99,25 @@ _HAS_BEGUN, _IS_LEFT, _IS_DONE = 1, 2, 3
 _WAITING = "@functrans.waiting"
 """Places of threads that wait: 0 free, 1 taken, else the address of a slot that it is to begin."""
 _NULL = Value("null", POINTER)
+AFFINITY = ("sched_getaffinity", "sched_getcpu", "pthread_attr_setaffinity_np")
+"""Functions by which threads are kept off a processor."""
+_MASK_WORDS = 16
+"""A set of processors, of 64 bits each."""
 
 
 class _PosixThreads:
-    """How threads are started and waited for: pthreads."""
+    """How threads are started and waited for: pthreads.
 
-    def __init__(self, b: Builder) -> None:
+    A thread does not begin on the processor of who starts it. Linux would leave it there where each
+    of the others has one thread to run, if only one that waits, as those of BLAS libraries do for a
+    while, and gives it away each time: the caller would do all the work, and the thread nothing.
+
+    Reference: pthread_attr_setaffinity_np(3), sched_getcpu(3), cpu_set_t of the GNU C library.
+    """
+
+    def __init__(self, b: Builder, has_affinity: bool) -> None:
         self._b = b
+        self._has_affinity = has_affinity
 
     def begin(self) -> None:
         """Before the first one is started."""
@@ -109,6 +130,8 @@ class _PosixThreads:
     def start(self, function: Value, argument: Value) -> Value:
         """Start one that nobody waits for; whether that worked."""
         b = self._b
+        if self._has_affinity:
+            b.call("functrans.begin_elsewhere", [self._attributes], None)
         operands = [self._handle, self._attributes, function, argument]
         is_started = b.icmp("eq", b.call("pthread_create", operands, I32), Value("0", I32))
         with b.when(is_started, "started"):
@@ -126,6 +149,31 @@ class _PosixThreads:
     def nap(self) -> None:
         """Sleep for a moment."""
         self._b.call("usleep", [Value(str(NAP_MICROSECONDS), I32)], I32)
+
+
+def _write_begin_elsewhere(b: Builder) -> None:
+    """Attributes of threads that begin on any processor of the caller but the one it runs on."""
+    (attributes,) = b.arguments
+    size = b.index(8 * _MASK_WORDS)
+    mask = b.alloca_bytes(8 * _MASK_WORDS)
+    found = b.call("sched_getaffinity", [Value("0", I32), size, mask], I32)
+    own = b.convert("sext", b.call("sched_getcpu", [], I32), I64)
+    is_known = b.and_(
+        b.icmp("eq", found, Value("0", I32)), b.icmp("ult", own, b.index(64 * _MASK_WORDS))
+    )
+    with b.when(is_known, "known"):
+        place = b.element(mask, b.udiv(own, b.index(64)), I64)
+        bit = b.emit(I64, f"shl i64 1, {b.urem(own, b.index(64)).text}")
+        others = b.and_(b.load(I64, place, 8), b.emit(I64, f"xor i64 {bit.text}, -1"))
+        b.store(others, place, 8)
+        words = [b.load(I64, b.offset(mask, b.index(8 * i)), 8) for i in range(_MASK_WORDS)]
+        some = words[0]
+        for word in words[1:]:
+            some = b.emit(I64, f"or i64 {some.text}, {word.text}")
+        with b.when(b.icmp("ne", some, b.index(0)), "others"):
+            b.call("pthread_attr_setaffinity_np", [attributes, size, mask], I32)
+    b.ret()
+    b.finish()
 
 
 class _WindowsThreads:
@@ -165,7 +213,10 @@ class _WindowsThreads:
         self._b.call("Sleep", [Value("1", I32)], None)
 
 
-def _write_run_chunks(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
+_Threads = _PosixThreads | _WindowsThreads
+
+
+def _write_run_chunks(b: Builder, threads: _Threads) -> None:
     function, context, count, before = b.arguments
     wanted = b.convert("sext", b.load(I32, Value(f"@{NUM_THREADS}", POINTER), 4), I64)
     wanted = b.intrinsic("smin", wanted, count)
@@ -204,9 +255,7 @@ def _write_run_chunks(b: Builder, threads: _PosixThreads | _WindowsThreads) -> N
     b.finish()
 
 
-def _give_or_start(
-    b: Builder, threads: _PosixThreads | _WindowsThreads, slot: Value, users: Value
-) -> None:
+def _give_or_start(b: Builder, threads: _Threads, slot: Value, users: Value) -> None:
     """Give a slot to a thread that waits, or to a new one; else others do its work."""
     number = b.emit(I64, f"ptrtoint ptr {slot.text} to i64")
     is_given = b.call("functrans.give_region", [number], I64)
@@ -222,7 +271,7 @@ def _slot_of(b: Builder, job: Value, number: Value) -> Value:
     return b.offset(job, b.add(b.index(_HEAD), b.mul(number, b.index(_SLOT))))
 
 
-def _write_until_done(b: Builder, slot: Value, threads: _PosixThreads | _WindowsThreads) -> None:
+def _write_until_done(b: Builder, slot: Value, threads: _Threads) -> None:
     """Wait for a thread: its last chunk may be a short one or a long one."""
     rounds = b.alloca(I64, align=8)
     b.store(b.index(0), rounds, 8)
@@ -305,7 +354,7 @@ def _write_give(b: Builder) -> None:
     b.finish()
 
 
-def _write_wait(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
+def _write_wait(b: Builder, threads: _Threads) -> None:
     """Wait for a slot in a free place, for a while; 0 if none comes, or no place is free."""
     with b.loop(b.index(0), b.index(PLACES)) as number:
         place = _place_of(b, number)
@@ -327,7 +376,7 @@ def _return_given(b: Builder, place: Value, is_given: Value) -> None:
         b.start(b.label("unreached"))
 
 
-def _write_take(b: Builder, threads: _PosixThreads | _WindowsThreads) -> None:
+def _write_take(b: Builder, threads: _Threads) -> None:
     """Call the function for one number after the other, until there is none."""
     job = b.arguments[0]
     fields = [b.offset(job, b.index(8 * i)) for i in (0, 1, 2, 5)]

@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,9 @@ from tests.benchmarks.process import ContenderError, Worker
 from tests.benchmarks.record import Contender, Workload
 
 START_TIMEOUT_S = 300.0
+REST_S = 0.15
+"""After a block on several threads. Those of OpenBLAS wait for more to do for 0.1 s without giving
+their processors away (NumPy's, measured): whoever comes next would be measured beside them."""
 Progress = Callable[[str], None]
 
 
@@ -179,6 +183,11 @@ class Competitor:
         self.measurement.block_s.append(timed["seconds"] / self._calls)
         self.measurement.cpu_s.append(timed["cpu_seconds"] / self._calls)
 
+    def rest(self) -> None:
+        """Until no thread of the library runs any more."""
+        if self._settings.threads > 1:
+            time.sleep(REST_S)
+
     def finish(self) -> None:
         """Take one more result (a call must not depend on the calls before it)."""
         last = self._ask("result", timeout_s=START_TIMEOUT_S)
@@ -264,5 +273,6 @@ def _run_processes(
         for competitor in ring[shift:] + ring[:shift]:
             if competitor.is_ready:
                 competitor.attempt(competitor.block)
+                competitor.rest()
     for competitor in ring:
         competitor.attempt(competitor.finish)

@@ -37,12 +37,15 @@ if TYPE_CHECKING:
 
 _TERMS = 256
 """Terms that are added up in registers."""
-_BLOCK_BYTES = 192 << 10
-"""Most bytes of a copied block: 256 terms of 96 rows in float64."""
-_SLICE_BYTES = 4 << 20
+_BLOCK_BYTES = {8: 192 << 10, 32: 384 << 10}
+"""Most bytes of a copied block, by vectors of 64 bytes in registers: 256 terms of 96 rows in
+float64, and of 192 rows with AVX-512, whose processors have second-level caches of 1 MB and more."""
+_SLICE_BYTES = 16 << 20
 """Most bytes of copied panels, as far as a block of terms allows."""
-_CHUNKS = 8
-"""As many chunks at least, where there is work for them."""
+_FEWEST_ROWS = 8
+"""As many chunks of rows at least, where there is work for them."""
+_CHUNKS = 24
+"""As many chunks of rows and columns: threads wait for a part of one in the end."""
 
 
 def write_packed(e: Routines, a: Array, b: Array, out: Array, core: Core) -> None:
@@ -55,14 +58,15 @@ class _Packed:
 
     def __init__(self, e: Routines, dtype: np.dtype, core: Core) -> None:
         self.e, self.dtype, self.core = e, dtype, core
-        is_wide = e.b.module.machine.registers > 8
+        registers = e.b.module.machine.registers
+        is_wide = registers > 8
         self.lanes = (64 if is_wide else 32) // dtype.itemsize
         self.height, self.width = (12 if is_wide else 6), 2 * self.lanes
         self.m, self.n, self.k = core.row.extent, core.column.extent, core.summed.extent
         self.across = -(-self.n // self.width)  # panels of columns
         down = -(-self.m // self.height)
-        most = _BLOCK_BYTES // (_TERMS * dtype.itemsize * self.height)
-        self.tall = max(1, min(most, -(-down // _CHUNKS)))  # panels of rows of a chunk
+        most = _BLOCK_BYTES[registers] // (_TERMS * dtype.itemsize * self.height)
+        self.tall = max(1, min(most, -(-down // _FEWEST_ROWS)))  # panels of rows of a chunk
         self.rows = -(-down // self.tall)
         splits = max(1, min(-(-_CHUNKS // self.rows), self.across // 8))
         self.wide = -(-self.across // splits)  # panels of columns of a chunk
