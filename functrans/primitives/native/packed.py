@@ -39,7 +39,7 @@ _TERMS = 256
 """Terms that are added up in registers."""
 _BLOCK_BYTES = {8: 192 << 10, 32: 384 << 10}
 """Most bytes of a copied block, by vectors of 64 bytes in registers: 256 terms of 96 rows in
-float64, and of 192 rows with AVX-512, whose processors have second-level caches of 1 MB and more."""
+float64, of 192 rows with AVX-512, whose processors have second-level caches of 1 MB and more."""
 _SLICE_BYTES = 16 << 20
 """Most bytes of copied panels, as far as a block of terms allows."""
 _FEWEST_ROWS = 8
