@@ -106,7 +106,7 @@ parallel
 bodies rounds
 blocks
 programs
-cost donation standalone
+cost donation exchange standalone
 compiled interface
 bindings header inspect patterns readme reference
 export interop

@@ -30,6 +30,7 @@ from functrans.compiler.entry import (
     entry_symbols,
     make_function,
 )
+from functrans.compiler.exchange import Exchanged
 from functrans.compiler.functions import FIRST_ERROR, NO_MEMORY
 from functrans.compiler.prepare import known_values, prepare
 from functrans.compiler.programs import ProgramText, write_program
@@ -202,12 +203,13 @@ def _is_whole(prepared: Jaxpr, part: NativePart) -> bool:
     return len(part.inputs) == len(prepared.constvars) + len(prepared.invars)
 
 
-def compiled(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled:
+def compiled(jaxpr: Jaxpr, given: Sequence[int] = (), is_quick: bool = False) -> Compiled:
     """Compile a simplified program, or find it on disk.
 
     Args:
       jaxpr: the program.
       given: positions of arguments whose memory results may take over.
+      is_quick: whether long parts begin with code that is not optimised (``compiler.exchange``).
 
     Raises:
       CompilationError: LLVM is missing, or rejects the program.
@@ -229,7 +231,7 @@ def compiled(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled:
         if isinstance(part, HostCall):
             parts.append(part)
         else:
-            parts.append(_native_function(part, donations.taken, alike))
+            parts.append(_native_function(part, donations.taken, alike, is_quick))
     return Compiled(prepared, parts, donations)
 
 
@@ -241,7 +243,7 @@ def compile_or_warn(jaxpr: Jaxpr, given: Sequence[int] = ()) -> Compiled | None:
     threads.get_num_threads()
     object_cache()
     try:
-        return compiled(jaxpr, given)
+        return compiled(jaxpr, given, is_quick=True)
     except OverflowError:
         return None  # a Python integer that does not fit: NumPy says so when it is interpreted
     except Exception as error:  # a fault of the compiler must not stop the user
@@ -380,7 +382,10 @@ _programs: weakref.WeakValueDictionary[str, engine.Loaded] = weakref.WeakValueDi
 
 
 def _native_function(
-    part: NativePart, donated: Mapping[int, int], alike: dict[str, NativeFunction]
+    part: NativePart,
+    donated: Mapping[int, int],
+    alike: dict[str, NativeFunction],
+    is_quick: bool,
 ) -> NativeFunction:
     """The function of a part: that of an earlier part of the program, from disk, or made anew.
 
@@ -388,6 +393,7 @@ def _native_function(
       part: the part.
       donated: arguments whose memory results take over.
       alike: functions of the program's parts, by what they depend on; this one is added.
+      is_quick: whether a long one begins with code that is not optimised.
     """
     entry = replace(entry_of(part), donated=donated)
     cache = object_cache()
@@ -398,10 +404,10 @@ def _native_function(
     if data is not None:
         try:
             recipe = _Recipe.unpacked(data)
-            program = _shared_program(recipe, None)
-            if program is not None:
-                alike[key] = _assembled(part, entry, recipe, program, was_cached=True)
-                return alike[key]
+            function = _found(part, entry, recipe, is_quick)
+            if function is not None:
+                alike[key] = function
+                return function
         except (CompilationError, LookupError, ValueError, struct.error):
             pass  # an entry that does not load is made anew
     if text is None:
@@ -412,11 +418,49 @@ def _native_function(
     level = optimisation_level(text.text)
     name = cache_key("program", engine.target(), level, _digest(text.text))
     recipe = _Recipe(name, dict(text.symbols), text.table, engine.compile_object(str(wrapper), 0))
-    program = _shared_program(recipe, text)
-    assert program is not None
+    if is_quick and level and text.text.count("\n") >= LONG_PROGRAM_LINES and name not in _programs:
+        program = _shared_program(recipe, lambda: engine.compile_object(text.text, 0), _QUICK)
+        function = _exchanged(part, entry, recipe, program)
+    else:
+        program = _shared_program(recipe, lambda: engine.compile_object(text.text, level))
+        function = _assembled(part, entry, recipe, program, was_cached=False)
     cache.put(key, recipe.packed())
-    alike[key] = _assembled(part, entry, recipe, program, was_cached=False)
-    return alike[key]
+    alike[key] = function
+    return function
+
+
+def _found(
+    part: NativePart, entry: Entry, recipe: _Recipe, is_quick: bool
+) -> NativeFunction | None:
+    """The function of a recipe whose program is in this process or on disk."""
+    try:
+        program = _shared_program(recipe)
+    except LookupError:
+        if not is_quick:
+            return None
+        program = _shared_program(recipe, suffix=_QUICK)
+        return _exchanged(part, entry, recipe, program, was_cached=True)
+    return _assembled(part, entry, recipe, program, was_cached=True)
+
+
+def _exchanged(
+    part: NativePart,
+    entry: Entry,
+    recipe: _Recipe,
+    program: engine.Loaded,
+    was_cached: bool = False,
+) -> NativeFunction:
+    """A function of quick code, which is exchanged if calls take long."""
+    function = _assembled(part, entry, recipe, program, was_cached)
+
+    def better() -> Callable[..., Any]:
+        def code() -> bytes:
+            text = write_program(part.jaxpr).text
+            return engine.compile_object(text, optimisation_level(text))
+
+        return _assembled(part, entry, recipe, _shared_program(recipe, code), was_cached).call
+
+    return replace(function, call=Exchanged(function.call, better, part.jaxpr.name))
 
 
 def _key_of(jaxpr: Jaxpr, entry: Entry) -> tuple[str, ProgramText | None]:
@@ -453,26 +497,35 @@ def _digest(*texts: str) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def _shared_program(recipe: _Recipe, text: ProgramText | None) -> engine.Loaded | None:
-    """The loaded program of a recipe: from this process, from disk, or compiled from its text."""
-    known = _programs.get(recipe.program)
+_QUICK = ".quick"
+"""Behind the name of a program: its code at level 0."""
+
+
+def _shared_program(
+    recipe: _Recipe, make: Callable[[], bytes] | None = None, suffix: str = ""
+) -> engine.Loaded:
+    """The loaded program of a recipe: from this process, from disk, or made.
+
+    Raises:
+      LookupError: it is nowhere, and nothing makes it.
+    """
+    name = recipe.program + suffix
+    known = _programs.get(name)
     if known is not None:
         return known
     cache = object_cache()
-    symbols = {symbol: address(name) for symbol, name in recipe.symbols.items()}
-    code = cache.get(recipe.program)
+    symbols = {symbol: address(library) for symbol, library in recipe.symbols.items()}
+    code = cache.get(name)
     if code is not None:
         try:
-            loaded = engine.load_object(code, symbols)
+            return _programs.setdefault(name, engine.load_object(code, symbols))
         except CompilationError:
-            code = None
-    if code is None:
-        if text is None:
-            return None
-        code = engine.compile_object(text.text, optimisation_level(text.text))
-        cache.put(recipe.program, code)
-        loaded = engine.load_object(code, symbols)
-    return _programs.setdefault(recipe.program, loaded)
+            pass  # made anew
+    if make is None:
+        raise LookupError(name)
+    code = make()
+    cache.put(name, code)
+    return _programs.setdefault(name, engine.load_object(code, symbols))
 
 
 def _assembled(
