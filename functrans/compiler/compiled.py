@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler import threads
-from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds, longest_program
+from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds
 from functrans.compiler.donation import NO_DONATIONS, Donations, find_donations
 from functrans.compiler.entry import (
     ArraySpec,
@@ -57,6 +57,8 @@ _MANY_SLOW = 8
 """Divisions and roots of numbers from which they are worth to be computed side by side."""
 _SHARE = 8
 """How many additions and products there may be for each of them, of numbers or vectors."""
+_LOOPING = 16
+"""How many times longer a program of loops may be."""
 _PLAIN_SLOTS = 2
 """Stack slots that every program has: its status and its memory."""
 LONG_RUN_ELEMENTS = 20_000
@@ -321,7 +323,8 @@ def optimisation_level(text: str) -> int:
         return 0
     if lines < LONG_PROGRAM_LINES:
         return 2 if _has_slow_formulas(text) else 1
-    return int(lines < longest_program(lines, lines_in_loops(text)))
+    is_looping = 4 * lines_in_loops(text) >= lines
+    return int(is_looping and lines < _LOOPING * LONG_PROGRAM_LINES)
 
 
 def _has_slow_formulas(text: str) -> bool:

@@ -23,7 +23,6 @@ from functrans.compiler.elements import is_dear
 from functrans.compiler.functions import ProgramFunction
 from functrans.compiler.parts import updates_of_parts
 from functrans.compiler.prepare import prepare, programs_of
-from functrans.compiler.rounds import MANY_ROUNDS
 from functrans.compiler.sharing import shares_code
 from functrans.compiler.support import obstacle
 from functrans.core.avals import ShapedArray
@@ -36,9 +35,7 @@ from functrans.emitter.dtypes import loop_dtypes
 from functrans.records import dataclass
 
 LONG_PROGRAM_LINES = 2500
-"""Lines from which a program is compiled with hardly any optimisation, unless it has loops."""
-_LOOPING = 16
-"""How many times longer a program of loops may be."""
+"""Lines from which a program is compiled with hardly any optimisation, at first or for good."""
 _PROGRAM_S = 6e-3
 _EQUATION_S = 25e-6
 _LINE_S, _LONG_LINE_S = 45e-6, 20e-6
@@ -51,32 +48,21 @@ _LOOP_COPIES = 2
 """Lanes, and what is left over."""
 
 
-def longest_program(lines: int, in_loops: int) -> int:
-    """Lines from which a program is too long to be optimised.
-
-    Args:
-      lines: its length.
-      in_loops: those that stand in loops, and run more than once.
-    """
-    return LONG_PROGRAM_LINES * (_LOOPING if 4 * in_loops >= lines else 1)
-
-
 def compile_seconds(jaxpr: Jaxpr) -> float:
     """Roughly how long a prepared program takes to compile."""
     helpers: dict[Any, int] = {}
     size = _size(jaxpr, helpers)
     lines = size.lines + sum(helpers.values())
-    per_line = _LINE_S if lines < longest_program(lines, size.in_loops) else _LONG_LINE_S
+    per_line = _LINE_S if lines < LONG_PROGRAM_LINES else _LONG_LINE_S
     return _PROGRAM_S + _EQUATION_S * size.equations + per_line * lines
 
 
 @dataclass(frozen=True, slots=True)
 class _Size:
-    """What a program comes to: equations, lines, and how many of these stand in loops."""
+    """What a program comes to."""
 
     equations: int
     lines: int
-    in_loops: int
 
 
 def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> _Size:
@@ -86,7 +72,7 @@ def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> _Size:
       jaxpr: the program.
       helpers: lines of functions that are written once, added here.
     """
-    equations, lines, in_loops = len(jaxpr.eqns), 0, 0
+    equations, lines = len(jaxpr.eqns), 0
     in_place = set(updates_of_parts(jaxpr))
     shared = shares_code(eqn for eqn in jaxpr.eqns if not any(map(_has_loops, eqn.outputs)))
     for eqn in jaxpr.eqns:
@@ -95,25 +81,14 @@ def _size(jaxpr: Jaxpr, helpers: dict[Any, int]) -> _Size:
             continue
         programs = programs_of(eqn)
         if not programs:
-            own = _lines(eqn, helpers, shared)
-            lines += own
-            if any(isinstance(x, Var) and _has_loops(x) for x in (*eqn.inputs, *eqn.outputs)):
-                in_loops += own
+            lines += _lines(eqn, helpers, shared)
             continue
         lines += _STRUCTURE_LINES
         for program in programs:
             inner = _size(prepare(program), helpers)
             equations += inner.equations
             lines += inner.lines
-            in_loops += inner.lines if _has_many_rounds(eqn) else inner.in_loops
-    return _Size(equations, lines, in_loops)
-
-
-def _has_many_rounds(eqn: Equation) -> bool:
-    if eqn.primitive.name == "scan":
-        length = eqn.params["length"]  # None where it is known at run time only
-        return length is None or bool(length >= MANY_ROUNDS)
-    return eqn.primitive.name == "while"
+    return _Size(equations, lines)
 
 
 def _has_loops(var: Var) -> bool:
