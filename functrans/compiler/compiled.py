@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler import threads
-from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds
+from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds, work
 from functrans.compiler.donation import NO_DONATIONS, Donations, find_donations
 from functrans.compiler.entry import (
     ArraySpec,
@@ -61,6 +61,10 @@ _LOOPING = 16
 """How many times longer a program of loops may be."""
 _PLAIN_SLOTS = 2
 """Stack slots that every program has: its status and its memory."""
+QUICK_LINES = 800
+"""Lines from which a program begins with code that is not optimised."""
+QUICK_WORK = 2e7
+"""Elements that such a program may compute (``cost.work``), in some 20 ms with better code."""
 LONG_RUN_ELEMENTS = 20_000
 """Elements from which a program lets other Python threads run meanwhile."""
 
@@ -421,7 +425,8 @@ def _native_function(
     level = optimisation_level(text.text)
     name = cache_key("program", engine.target(), level, _digest(text.text))
     recipe = _Recipe(name, dict(text.symbols), text.table, engine.compile_object(str(wrapper), 0))
-    if is_quick and level and text.text.count("\n") >= LONG_PROGRAM_LINES and name not in _programs:
+    is_long = text.text.count("\n") >= QUICK_LINES
+    if is_quick and level and is_long and name not in _programs and work(part.jaxpr) < QUICK_WORK:
         program = _shared_program(recipe, lambda: engine.compile_object(text.text, 0), _QUICK)
         function = _exchanged(part, entry, recipe, program)
     else:

@@ -3,11 +3,13 @@
 Here: ``Exchanged``, the function of a native part that begins with the code of level 0. Not here:
 which programs begin so (``compiler.compiled``), the levels (``machine.engine``).
 
-Optimising a long program takes one to three times as long as making it without, and its code runs
-two to four times as fast. Whether that pays depends on what is still to be computed, which nobody
-knows. When calls have taken about as much time as better code would have saved them, it is made, in
-a thread beside: so a program that is called once is not optimised, and one that is called for long
-loses little. Both give the same bits: no level assumes anything of floating-point numbers.
+Optimising a program takes two to six times as long as making it without, and its code runs two to
+four times as fast. Whether that pays depends on what is still to be computed, which nobody knows.
+When calls have taken a while, the better code is made, in a thread beside: so a program that is
+called once is not optimised, and one that is called for long loses little. A call that takes long
+itself could not be exchanged on the way: programs with much work, or an unknown amount of it
+(``while``), are optimised at once. Both codes give the same bits: no level assumes anything of
+floating-point numbers.
 
 Layer: ``compiler``.
 """
@@ -22,8 +24,8 @@ from typing import Any
 
 from functrans.errors import CompilationError
 
-PATIENCE_S = 0.1
-"""Time in calls after which better code is made, which takes 0.2 to 3 s."""
+PATIENCE_S = 0.02
+"""Time in calls after which better code is made, which takes 0.05 to 3 s."""
 
 
 class Exchanged:

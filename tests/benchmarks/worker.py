@@ -23,6 +23,8 @@ from typing import Any
 
 from tests.benchmarks import libraries
 
+SETTLING_S = 0.5
+
 
 class ImportClock:
     """Seconds spent in imports while ``running``.
@@ -103,7 +105,13 @@ class Session:
         }
 
     def calibrate(self, block_s: float) -> int:
-        """Number of calls that fills ``block_s`` seconds, at least one."""
+        """Number of calls that fills ``block_s`` seconds, at least one.
+
+        Before, it calls for a while: libraries may improve code that is called often.
+        """
+        until = time.perf_counter() + SETTLING_S
+        while time.perf_counter() < until:
+            self.run()
         calls = 1
         while True:
             elapsed = self.time(calls)["seconds"]

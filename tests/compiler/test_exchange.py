@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import functrans as ft
-from functrans.compiler import compiled, exchange
+from functrans.compiler import compiled, cost, exchange
 from functrans.compiler.exchange import Exchanged
+from functrans.compiler.prepare import prepare
 from functrans.errors import CompilationError
 from functrans.machine import cache, engine
 from functrans.passes.simplify import simplify
@@ -64,7 +65,7 @@ def program(name):
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """All programs count as long ones, no call is short, and the disk cache is a new one."""
-    monkeypatch.setattr(compiled, "LONG_PROGRAM_LINES", 0)
+    monkeypatch.setattr(compiled, "QUICK_LINES", 0)
     monkeypatch.setattr(exchange, "PATIENCE_S", 0.0)
     monkeypatch.setattr(compiled, "optimisation_level", lambda text: 1 + ("sqrt" in text))
     own = cache.ObjectCache(tmp_path, 1 << 30)
@@ -149,6 +150,38 @@ def test_code_that_llvm_fails_in_is_not_exchanged(folder, monkeypatch):
     assert [str(each.message) for each in seen] == [
         "grad(network) stays without optimisation, which LLVM failed in: no registers left"
     ]
+
+
+def test_what_may_take_long_is_optimised_at_once(folder, monkeypatch):
+    """A call cannot be exchanged on the way."""
+    made = levels(monkeypatch)
+    many = 10**9
+    for function, args in [
+        (
+            lambda x: ft.lax.while_loop(lambda c: c[0] < 9.0, lambda c: c * 2.0 + 1.0, x),
+            (np.ones(3),),
+        ),
+        (lambda x: ft.lax.fori_loop(0, many, lambda i, c: np.sin(c), x), (np.ones(3),)),
+        (lambda x: x @ x, (np.ones((900, 900)),)),
+        (lambda x: np.sin(x) * 2.0, (np.ones(30_000_000),)),
+    ]:
+        jaxpr = simplify(ft.make_jaxpr(function)(*args))
+        compiled.compiled(jaxpr, is_quick=True)
+    assert made == [1] * 4
+
+
+def test_work_is_counted_by_elements_and_rounds():
+    def work(function, *args):
+        return cost.work(prepare(simplify(ft.make_jaxpr(function)(*args))))
+
+    x, a = np.ones(1000), np.ones((100, 100))
+    assert work(np.sin, x) == 1000
+    assert work(np.sum, x) == 1000
+    assert work(lambda a: a @ a, a) == 100**3 / 2
+    assert work(np.linalg.inv, a) == 16 * a.size
+    assert work(lambda x: ft.lax.scan(lambda c, _: (np.sin(c), None), x, None, 50)[0], x) == 50_000
+    loop = lambda x: ft.lax.while_loop(lambda c: c[0] < 9.0, lambda c: c * 2.0, x)  # noqa: E731
+    assert work(loop, x) == np.inf
 
 
 def test_it_is_exchanged_once_whoever_calls():
