@@ -119,6 +119,12 @@ class Compiled:
         return all(part.was_cached for part in self.parts if isinstance(part, NativeFunction))
 
     @property
+    def is_quick(self) -> bool:
+        """Whether a part has code that better code may follow."""
+        calls = [part.call for part in self.parts if isinstance(part, NativeFunction)]
+        return any(isinstance(call, Exchanged) and call.is_quick for call in calls)
+
+    @property
     def direct(self) -> NativeFunction | None:
         """The function that is the whole program, if there is one without constants of its own."""
         if self._is_whole and not self.prepared.constvars:

@@ -37,7 +37,7 @@ class Exchanged:
       name: that of the program.
     """
 
-    __slots__ = ("_better", "_call", "_left_s", "_lock", "_name", "thread")
+    __slots__ = ("_better", "_call", "_left_s", "_lock", "_name", "is_quick", "thread")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Exchanged:
         self._better = better
         self._name = name
         self._lock = threading.Lock()
+        self.is_quick = True
         self.thread: threading.Thread | None = None
 
     def __call__(self, *operands: Any) -> Any:
@@ -72,6 +73,7 @@ class Exchanged:
     def _exchange(self) -> None:
         try:
             self._call = self._better()
+            self.is_quick = False
         except CompilationError as error:
             warnings.warn(
                 f"{self._name or 'a program'} stays without optimisation, which LLVM failed in: "

@@ -287,7 +287,8 @@ def _how_it_runs(jaxpr: Jaxpr, native: Compiled | None, settings: Config) -> str
     known = runs_of(jaxpr)
     if native is not None:
         took = f"{1e3 * (known.compile_s or 0.0):.1f} ms"
-        return f"machine code from disk in {took}" if native.was_cached else f"compiled in {took}"
+        what = "machine code from disk" if native.was_cached else "compiled"
+        return f"{what} in {took}{', not optimised yet' if native.is_quick else ''}"
     if known.codes:
         if not is_available():
             return "interpreted, since llvmlite is missing"

@@ -170,6 +170,28 @@ def test_what_may_take_long_is_optimised_at_once(folder, monkeypatch):
     assert made == [1] * 4
 
 
+def test_explain_says_that_better_code_may_follow(folder, monkeypatch):
+    made = []
+
+    class Recorded(Exchanged):
+        __slots__ = ()
+
+        def __init__(self, *args):
+            super().__init__(*args)
+            made.append(self)
+
+    monkeypatch.setattr(compiled, "Exchanged", Recorded)
+    function = ft.jit(lambda x: np.sum(np.sin(x) * 1.2345))
+    with monkeypatch.context() as patient:
+        patient.setattr(exchange, "PATIENCE_S", 60.0)
+        function(np.ones(9))
+    assert "ms, not optimised yet" in str(function.explain())
+    made[0]._left_s = 0.0
+    function(np.ones(9))
+    wait()
+    assert "not optimised yet" not in str(function.explain())
+
+
 def test_work_is_counted_by_elements_and_rounds():
     def work(function, *args):
         return cost.work(prepare(simplify(ft.make_jaxpr(function)(*args))))
