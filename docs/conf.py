@@ -19,6 +19,7 @@ sys.path[:0] = [str(DOCS.parent), str(DOCS)]
 
 import api_pages  # noqa: E402
 import check_site  # noqa: E402
+import gallery_site  # noqa: E402
 
 import functrans  # noqa: E402
 
@@ -46,6 +47,8 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+# A warning in a notebook is a warning of the build.
+nb_output_stderr = "warn"
 
 autodoc_typehints = "signature"
 # Under their names, not as the unions that they are.
@@ -98,6 +101,7 @@ def _report(app: Sphinx, exception: Exception | None) -> None:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Write the pages of the API before the build, look at the result after it."""
+    gallery_site.setup(app)
     app.connect("builder-inited", lambda app: api_pages.write(Path(app.srcdir) / "api"))
     app.connect("source-read", _for_the_site)
     app.add_html_math_renderer("mathml", (_formula, None), (_formula, None))
