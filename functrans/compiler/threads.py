@@ -111,9 +111,21 @@ def _count_address() -> int:
     return ctypes.addressof(_count)
 
 
-@functools.cache
+_runtimes: dict[str, engine.Loaded] = {}
+"""The code that all programs share, once it is loaded."""
+
+
 def _runtime() -> engine.Loaded:
-    """The code that all programs share; a thread may be in it after its program is unloaded."""
+    """The code that all programs share; a thread may be in it after its program is unloaded.
+
+    Threads that compile their first programs at once may each load it. They get the one that comes
+    first: programs keep the address alone, and what nobody holds is freed.
+    """
+    known = _runtimes.get("runtime")
+    return known or _runtimes.setdefault("runtime", _load_runtime())
+
+
+def _load_runtime() -> engine.Loaded:
     has_affinity = all(map(function_address, AFFINITY))
     cache, text = object_cache(), runtime_text(system(), has_affinity)
     key = cache_key("threads", engine.target(), text)

@@ -216,6 +216,30 @@ for i in range(40):
     assert done.returncode == 0, done.stderr[-2000:]
 
 
+def test_threads_that_load_what_programs_share_at_once_get_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # programs keep its address alone: that of another one would be freed beneath them
+    load, both = threads._load_runtime, threading.Barrier(2, timeout=60)
+
+    def load_together() -> Any:
+        both.wait()
+        return load()
+
+    monkeypatch.setattr(threads, "_runtimes", {})
+    monkeypatch.setattr(threads, "_load_runtime", load_together)
+    addresses: list[int] = []
+    workers = [
+        threading.Thread(target=lambda: addresses.append(threads._runtime_address(RUN_CHUNKS)))
+        for _ in range(2)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert addresses == [threads._runtime_address(RUN_CHUNKS)] * 2
+
+
 def test_number_from_the_environment() -> None:
     program = "import functrans as ft; print(ft.get_num_threads())"
     env = {**os.environ, "FUNCTRANS_NUM_THREADS": "5"}
