@@ -30,22 +30,25 @@ _CARD = """\
 ```{{gallery-thumbnail}} {name}
 ```
 {summary}
++++
+```{{gallery-cost}} {name}
+```
 ::::
 """
 
 
-class _Thumbnail(nodes.General, nodes.Element):
-    """The place of a thumbnail, until all pages have been executed."""
+class _Place(nodes.General, nodes.Element):
+    """The place of what is known when all pages have been executed."""
 
 
-class GalleryThumbnail(SphinxDirective):
-    """The first figure of a page, small."""
+class Later(SphinxDirective):
+    """The first figure of a page, small, or what it costs to run."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Leave a place for it."""
-        return [_Thumbnail(page=self.arguments[0])]
+        return [_Place(page=self.arguments[0], kind=self.name)]
 
 
 class Gallery(SphinxDirective):
@@ -90,25 +93,34 @@ def _draw_thumbnails(app: Sphinx, env: BuildEnvironment) -> list[str]:
     return []
 
 
-def _time(env: BuildEnvironment, name: str) -> str:
+def _cost(env: BuildEnvironment, name: str) -> nodes.paragraph:
+    """How long a page is, and how long it took to run."""
     data = NbMetadataCollector.get_exec_data(env, f"gallery/{name}")
-    return f"{data['runtime']:.1f} s" if data and data["runtime"] else "not measured"
+    time = f"runs in {data['runtime']:.1f} s" if data and data["runtime"] else "not run"
+    text = f"{gallery_pages.read(name).n_lines} lines of code, {time}"
+    return nodes.paragraph(text, text, classes=["gallery-cost"])
+
+
+def _thumbnail(app: Sphinx, name: str) -> nodes.image:
+    """The small figure of a page, whose text stands beside it."""
+    file = _thumbnails(app) / f"gallery-{name}.png"
+    # What Sphinx does for images that are there when a page is read.
+    app.builder.images[str(file)] = file.name
+    image = nodes.image(uri=str(file), alt="", classes=["gallery-thumbnail"])
+    image["candidates"] = {"*": str(file)}
+    return image
 
 
 def _complete(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put thumbnails and times of execution where they belong."""
+    for place in list(doctree.findall(_Place)):
+        name = place["page"]
+        is_cost = place["kind"] == "gallery-cost"
+        place.replace_self(_cost(app.env, name) if is_cost else _thumbnail(app, name))
     folder, _, name = docname.rpartition("/")
-    for place in list(doctree.findall(_Thumbnail)):
-        thumbnail = _thumbnails(app) / f"gallery-{place['page']}.png"
-        # as a collector of images does for those that are there before a page is read
-        app.builder.images[str(thumbnail)] = thumbnail.name
-        place.replace_self(nodes.image(uri=str(thumbnail), alt="", classes=["gallery-thumbnail"]))
     if folder == "gallery" and name in _pages(app.env):
-        page = gallery_pages.read(name)
-        text = f"{page.n_lines} lines of code, {_time(app.env, name)} to run, compilation included."
         title = next(doctree.findall(nodes.title))
-        note = nodes.paragraph(text, text, classes=["gallery-cost"])
-        title.parent.insert(title.parent.index(title) + 1, note)
+        title.parent.insert(title.parent.index(title) + 1, _cost(app.env, name))
 
 
 def setup(app: Sphinx) -> None:
@@ -117,7 +129,8 @@ def setup(app: Sphinx) -> None:
     root = str(gallery_pages.FOLDER.parent.parent)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
     app.add_directive("gallery", Gallery)
-    app.add_directive("gallery-thumbnail", GalleryThumbnail)
-    app.add_node(_Thumbnail)
+    app.add_directive("gallery-thumbnail", Later)
+    app.add_directive("gallery-cost", Later)
+    app.add_node(_Place)
     app.connect("env-updated", _draw_thumbnails)
     app.connect("doctree-resolved", _complete)
