@@ -30,7 +30,6 @@ _CARD = """\
 ```{{gallery-thumbnail}} {name}
 ```
 {summary}
-+++
 ```{{gallery-cost}} {name}
 ```
 ::::
