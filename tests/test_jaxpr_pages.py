@@ -1,8 +1,6 @@
 """``Jaxpr.to_html``: a page that needs nothing else and says everything once."""
 
 import html
-import re
-from html.parser import HTMLParser
 from typing import Any
 
 import numpy as np
@@ -11,47 +9,7 @@ import pytest
 import functrans as ft
 from functrans import lax
 from functrans.core.jaxpr import subjaxprs
-
-VOID = {"meta", "input", "br"}
-
-
-class Checker(HTMLParser):
-    """Checks that tags nest, and notes rows, links and text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.classes: list[str] = []
-        self.urls: list[str] = []
-        self.ids: list[str] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        given = dict(attrs)
-        self.urls += [given[key] for key in ("src", "href") if key in given]
-        self.ids += [given["id"]] if "id" in given else []
-        self.classes += (given.get("class") or "").split()
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] not in ("style", "script"):
-            self.text.append(data)
-
-
-def checked(page: str) -> Checker:
-    checker = Checker()
-    checker.feed(page)
-    assert checker.open == []
-    for url in checker.urls:
-        assert url.startswith("#")
-        assert url[1:] in checker.ids
-    assert len(set(checker.ids)) == len(checker.ids)
-    assert not re.search(r"https?://|@import|url\(", page)
-    return checker
+from pages import checked
 
 
 def model(params: Any, x: Any) -> Any:
@@ -66,7 +24,7 @@ def model(params: Any, x: Any) -> Any:
 def test_scopes_programs_types_and_lines() -> None:
     jaxpr = ft.make_jaxpr(model)([np.ones((4, 4))] * 2, np.ones((3, 4)))
     page = checked(jaxpr.to_html())
-    text = "".join(page.text)
+    text = page.text
     for word in ("layer0", "layer1", "head", "steps", "dot_general", ":f64[3,4]", "10 times"):
         assert word in text
     assert "branches[0]" in text

@@ -109,7 +109,7 @@ programs
 cost donation exchange standalone
 compiled interface
 bindings header inspect patterns readme reference
-export interop
+export interop origins
 """,
     "control": """
 binomial calls closures inline lanes
@@ -130,8 +130,9 @@ rolling
 rewrite
 """,
     "debugging": """
-costs
-pages
+documents
+costs explorer
+memory pages
 """,
     "jitted": """
 captured direct explanations guards named_arguments saved signatures
@@ -169,7 +170,7 @@ items shards sums
 """,
     "sparse": """
 coloring dependence separate
-picture values
+pattern_pages picture values
 products
 rules
 walk
@@ -227,8 +228,8 @@ entry scipy_names
 explain
 """,
     "autograd": """
-labels listing memory_order modes profiler_events sizes
-dtypes refusals
+labels listing memory_order modes profiler_pages sizes
+dtypes profiler_events refusals
 pictures tensors
 hooks jitted.held profiler residuals
 overlaps saved_values

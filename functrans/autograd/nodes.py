@@ -47,7 +47,7 @@ from functrans.core.annotations import POST_HOOK, PRE_HOOK, SAVED_VALUE_HOOK, An
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.primitive import Primitive, linear
 from functrans.core.values import Array
-from functrans.debugging.pages import framed
+from functrans.debugging.documents import framed
 from functrans.passes.cotangents import pull_elementwise
 from functrans.passes.nodes import LinearProgram, Node
 from functrans.passes.pullback import pull, read_by

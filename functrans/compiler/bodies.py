@@ -97,6 +97,7 @@ class BodyWriter(Body):
             self._place_parts()
         self._find_heirs(self.schedule, writers, dying)
         for number, (item, writer) in enumerate(zip(self.schedule.items, writers, strict=True)):
+            self.b.begin((self.jaxpr, number))
             if writer is not None:
                 if not write_in_chunks(self, writer):
                     writer.write()
@@ -105,6 +106,7 @@ class BodyWriter(Body):
             else:
                 assert isinstance(item, Call)
                 self._write_call(item.eqn)
+            self.b.end()
             for offset in self._temporary:
                 self.program.frame.arena.release(offset)
             self._temporary.clear()

@@ -192,7 +192,7 @@ def export_program(
         texts[f"{name}.cmake"] = cmake_text(interface, file)
     if "fortran" in options.also:
         texts[f"{name}.f90"] = fortran_text(interface)
-    _write(folder, {file: data, **{key: value.encode() for key, value in texts.items()}})
+    write_files(folder, {file: data, **{key: value.encode() for key, value in texts.items()}})
     return Exported(
         name,
         interface.declaration,
@@ -359,7 +359,7 @@ def _linked(linker: str, code: bytes) -> bytes:
         return library.read_bytes()
 
 
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write files under other names, then rename them all; nothing is left of a failure."""
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)

@@ -113,12 +113,13 @@ def host_call_text(call: HostCall) -> str:
 def _items(plan: Planned, names: Names, first: int) -> Iterator[str]:
     """Lines of the items of a schedule; those that begin an item have no indentation."""
     for number, item in enumerate(plan.schedule.items):
-        head, *rest = _item(plan, number, item, names)
+        head, *rest = item_lines(plan, number, item, names)
         yield f"{first + number}. {head}"
         yield from (_INDENT + line for line in rest)
 
 
-def _item(plan: Planned, number: int, item: Item, names: Names) -> list[str]:
+def item_lines(plan: Planned, number: int, item: Item, names: Names) -> list[str]:
+    """What an item of a schedule is, and below it its equations."""
     if isinstance(item, Nest):
         return _nest(plan, number, item, names)
     results = _bound(item.eqn.outputs, names)

@@ -409,7 +409,9 @@ class NestWriter(Cursor):
                 for k in range(root.space[root.reduced])
             ]
             combine = fold_lanes if in_lanes else fold
+            self.b.begin(root.eqn)
             stored.elements[flat] = combine(self.e, lower.kind, numbers, stored.dtype)
+            self.b.end()
 
     def _kept_choices(self, root: Root) -> Iterator[dict[int, int]]:
         """All choices of numbers for the unrolled axes that a reduction keeps."""
@@ -424,7 +426,9 @@ class NestWriter(Cursor):
             return
         own = [acc for acc in self.accumulators if acc.loop == loop]
         for accumulator in own:
+            self.b.begin(accumulator.root.eqn)
             accumulator.open()
+            self.b.end()
         edges = sorted(self.cuts[loop])
         for start, stop in itertools.pairwise(edges):
             self.ranges[loop] = (start, stop)
@@ -449,7 +453,9 @@ class NestWriter(Cursor):
         self.ranges[loop] = (0, self.nest.extents[loop])
         self.pinned.pop(loop, None)
         for accumulator in own:
+            self.b.begin(accumulator.root.eqn)
             accumulator.close()
+            self.b.end()
 
     def _rest(self, loop: int, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """What full lanes leave over: in short rows by half as many, a quarter, and so on."""
@@ -514,7 +520,10 @@ class NestWriter(Cursor):
                 number = self.value_in_order(root.var, index)
                 self.pending.append(access.Store(stored, index, number))
         for accumulator in self.accumulators:
-            accumulator.add(self.value_in_order(accumulator.operand, accumulator.index))
+            number = self.value_in_order(accumulator.operand, accumulator.index)
+            self.b.begin(accumulator.root.eqn)
+            accumulator.add(number)
+            self.b.end()
         access.write_all(self, self.pending)
 
     def _write_in_order(self) -> None:
@@ -625,7 +634,10 @@ class NestWriter(Cursor):
                     if number.dtype == var.aval.dtype:
                         return number
                     with self.b.within(self.sections[depth]):
-                        return self.e.cast(number, var.aval.dtype)
+                        self.b.begin(eqn)
+                        number = self.e.cast(number, var.aval.dtype)
+                        self.b.end()
+                    return number
             return self.e.constant(var.aval.dtype, 0)
         assert isinstance(lower, Reduction)
         axis = eqn.params["axes"][0]
@@ -635,7 +647,10 @@ class NestWriter(Cursor):
             for k in range(extent)
         ]
         with self.b.within(self.sections[depth]):
-            return fold(self.e, lower.kind, numbers, var.aval.dtype)
+            self.b.begin(eqn)
+            number = fold(self.e, lower.kind, numbers, var.aval.dtype)
+            self.b.end()
+        return number
 
     def _compute_pointwise(
         self, eqn: Equation, lower: Pointwise, var: Var, index: Index, depth: int
@@ -669,6 +684,7 @@ class NestWriter(Cursor):
             return unit
         lanes = max(number.lanes for number in numbers) if numbers else 1
         with self.b.within(self.sections[depth]):
+            self.b.begin(eqn)
             operands = []
             for number, wanted in zip(numbers, dtypes, strict=True):
                 operand = number if number.dtype == wanted else self.e.cast(number, wanted)
@@ -679,6 +695,7 @@ class NestWriter(Cursor):
                 result = lower.write(self.e, *operands, **eqn.params)
             if result.dtype != dtype:
                 result = self.e.cast(result, dtype)
+            self.b.end()
         self.memos[depth][same] = result
         return result
 

@@ -15,6 +15,8 @@ Layer: ``compiler``.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from typing import Any
 
 from functrans.compiler.blocks import (
     write_cond,
@@ -77,10 +79,18 @@ def _bits(parameter: str) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-def write_program(jaxpr: Jaxpr) -> ProgramText:
-    """LLVM's text of a prepared program."""
+def write_program(jaxpr: Jaxpr, number_of: Callable[[Any], int] | None = None) -> ProgramText:
+    """LLVM's text of a prepared program.
+
+    Args:
+      jaxpr: the program.
+      number_of: numbers of what instructions are for, an equation or a program with the number of
+        an item of its schedule; the text then says in comments what each is for.
+    """
     inputs = (*jaxpr.constvars, *jaxpr.invars)
-    function = ProgramFunction(Module(engine.machine()), len(inputs), len(jaxpr.outvars), BLOCKS)
+    module = Module(engine.machine())
+    module.number_of = number_of
+    function = ProgramFunction(module, len(inputs), len(jaxpr.outvars), BLOCKS)
     try:
         env: dict[Var, Stored] = {}
         for var, pointer in zip(inputs, function.b.arguments, strict=False):

@@ -15,9 +15,11 @@ from functrans.namespaces import imported
 
 _PLACES = {
     "argument_of": ("functrans.autograd.views", "argument_of"),
+    "checked_report_path": ("functrans.debugging.explorer", "checked_path"),
     "call_twin": ("functrans.plain.entry", "call_twin"),
     "call_within": ("functrans.plain.entry", "call_within"),
     "conversion_error": ("functrans.conversion", "conversion_error"),
+    "cost_page": ("functrans.debugging.memory", "cost_page"),
     "export_program": ("functrans.compiler.export", "export_program"),
     "jacobian_of_sparsity": ("functrans.sparse.api", "jacobian_of_sparsity"),
     "library_error": ("functrans.conversion", "library_error"),
@@ -33,6 +35,7 @@ _PLACES = {
     "staged_remedy": ("functrans.conversion", "staged_remedy"),
     "tensor_view": ("functrans.autograd.views", "view"),
     "tensor_viewed_as": ("functrans.autograd.views", "viewed_as"),
+    "write_report": ("functrans.debugging.explorer", "write_report"),
     "traced_note": ("functrans.conversion", "traced_note"),
     "tracer_methods": ("functrans.numpy.protocols", "tracer_methods"),
 }

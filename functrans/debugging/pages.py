@@ -1,9 +1,9 @@
-"""Programs as pages of HTML: ``to_html``; ``framed``, a page in a notebook.
+"""Programs as pages of HTML: ``to_html``.
 
-Here: a page that needs no other file and no network. Name scopes, loops, branches and calls fold;
-each equation has its types, its cost and the user's line; a field searches. Not here: the figures
-(``debugging.costs``), text and Graphviz (``ir.printing``), the picture of a recorded graph
-(``autograd.pictures``).
+Here: a page on which name scopes, loops, branches and calls fold; each equation has its types, its
+cost and the user's line; a field searches. Not here: the frame of a page (``debugging.documents``),
+the figures (``debugging.costs``), text and Graphviz (``ir.printing``), the picture of a recorded
+graph (``autograd.pictures``), a program beside its code (``debugging.explorer``).
 
 Layer: ``debugging``.
 """
@@ -16,18 +16,10 @@ from typing import Any
 
 from functrans.core.jaxpr import Equation, Jaxpr, Var
 from functrans.debugging.costs import Cost, EquationCost, inner_programs, program_cost, quantity
+from functrans.debugging.documents import document, framed
 from functrans.ir.printing import annotation_text, atom_text, param_text, variable_names
 
 _STYLE = """
-:root { color-scheme: light dark; --text: #1d2330; --quiet: #6a7283; --page: #ffffff;
-  --panel: #f5f6f8; --line: #dfe2e8; --name: #0b57a4; --type: #87520a; --scope: #1d6b3c;
-  --bar: #9ec3ee; --hit: #fff1b3; }
-@media (prefers-color-scheme: dark) { :root { --text: #dfe3ea; --quiet: #949db0; --page: #15181e;
-  --panel: #1e222a; --line: #313743; --name: #7db7f5; --type: #e0b072; --scope: #7fd1a0;
-  --bar: #2f5c91; --hit: #5a4b12; } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--text);
-  font: 14px/1.5 system-ui, sans-serif; }
 header { position: sticky; top: 0; z-index: 1; background: var(--page); padding: 14px 22px 0;
   border-bottom: 1px solid var(--line); }
 h1 { font-size: 17px; margin: 0 16px 0 0; display: inline-block; }
@@ -51,7 +43,7 @@ code, .row, .io { font: 12.5px/1.65 ui-monospace, Menlo, Consolas, monospace; }
   border-radius: 2px; opacity: .55; } .share span { position: relative; }
 .e { overflow-wrap: anywhere; padding-left: 16px; text-indent: -16px; }
 .p { color: var(--name); font-weight: 600; } .t { color: var(--type); } .k { color: var(--quiet); }
-.a { color: #b3261e; } @media (prefers-color-scheme: dark) { .a { color: #f2a29b; } }
+.a { color: var(--note); }
 .io { padding: 1px 6px; overflow-wrap: anywhere; }
 details > summary { list-style: none; cursor: pointer; position: relative; }
 details > summary::-webkit-details-marker { display: none; }
@@ -104,18 +96,6 @@ _OPEN_EQUATIONS = 40
 _LONG_PARAM = 120
 
 
-def framed(page: str, rows: int) -> str:
-    """A page as a part of a notebook: in a frame, so that its styles and scripts are its own.
-
-    Args:
-      page: the HTML.
-      rows: about how many lines of text it has.
-    """
-    height = min(150 + 26 * rows, 640)
-    style = f"width: 100%; height: {height}px; border: 1px solid #8884; resize: vertical"
-    return f'<iframe srcdoc="{escape(page)}" style="{style}"></iframe>'
-
-
 def in_notebook(jaxpr: Jaxpr) -> str:
     """The program as a notebook shows it."""
     return framed(to_html(jaxpr), len(jaxpr.eqns) + 2)
@@ -141,24 +121,17 @@ def to_html(jaxpr: Jaxpr) -> str:
     )
     page = _Page(cost)
     body = page.program(jaxpr, cost, 1)
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en"><head><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{name}</title><style>{_STYLE}</style></head><body>",
-            f'<header><h1>{name}</h1><span class="total">{total}</span>',
-            '<div class="tools"><input id="search" type="search" placeholder="Search: primitive, '
-            'shape, line, scope" aria-label="Search equations"><button id="open">Unfold all'
-            '</button><button id="close">Fold all</button><span id="found" role="status"></span>'
-            "</div>",
-            '<div class="head"><span>equation</span><span>work</span><span>flop</span>'
-            "<span>bytes</span><span>line</span></div></header>",
-            "<main>",
-            *body,
-            f"</main><script>{_SCRIPT}</script></body></html>",
-        ]
-    )
+    head = [
+        f'<header><h1>{name}</h1><span class="total">{total}</span>',
+        '<div class="tools"><input id="search" type="search" placeholder="Search: primitive, '
+        'shape, line, scope" aria-label="Search equations"><button id="open">Unfold all'
+        '</button><button id="close">Fold all</button><span id="found" role="status"></span>'
+        "</div>",
+        '<div class="head"><span>equation</span><span>work</span><span>flop</span>'
+        "<span>bytes</span><span>line</span></div></header>",
+    ]
+    title = jaxpr.name or "program"
+    return document(title, _STYLE, [*head, "<main>", *body, "</main>"], _SCRIPT)
 
 
 class _Page:

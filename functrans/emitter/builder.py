@@ -36,6 +36,8 @@ from functrans.emitter.types import (
 )
 
 _ANY = Machine()
+BEGIN, END = "; begin ", "; end"
+"""Comments around what is written for an equation or a step of the plan."""
 
 
 class Module:
@@ -55,6 +57,8 @@ class Module:
         self._numbers = 0
         self.helpers: dict[Any, Any] = {}
         """Internal functions that were written on demand, by name; see ``Builder.helper``."""
+        self.number_of: Callable[[Any], int] | None = None
+        """Numbers of what instructions are written for, where the text says so (``begin``)."""
 
     def __str__(self) -> str:
         """The module as LLVM assembly."""
@@ -155,6 +159,17 @@ class Builder:
     def statement(self, text: str) -> None:
         """Write an instruction without a result."""
         self._section.lines.append(f"  {text}")
+
+    def begin(self, what: Any) -> None:
+        """Say in a comment, if the module does, what the following instructions are for."""
+        number_of = self.module.number_of
+        if number_of is not None:
+            self.statement(f"{BEGIN}{number_of(what)}")
+
+    def end(self) -> None:
+        """End what ``begin`` began last."""
+        if self.module.number_of is not None:
+            self.statement(END)
 
     @property
     def block(self) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from functrans import pytrees as tree
@@ -117,6 +118,37 @@ class Described(ABC):
           CompilationError: llvmlite is missing.
         """
         return self.lower(*args, **kwargs).asm
+
+    def report(self, *args: Any, path: str | os.PathLike[str], **kwargs: Any) -> Path:
+        """Write a page that shows lines, equations, steps and code for arguments like these.
+
+        One file of HTML, which needs no other one and no network. What belongs to the line,
+        equation, step or instruction that one points at, or reaches by the keyboard, lights up.
+
+        Args:
+          *args: arguments of the function; a ``ShapeDtypeStruct`` stands for an array.
+          path: of the file, in a folder that exists.
+          **kwargs: more arguments of the function; one called ``path`` can be passed by position
+            only.
+
+        Returns:
+          The path.
+
+        Raises:
+          FileNotFoundError: its folder does not exist.
+          IsADirectoryError: it is a folder.
+
+        Example:
+          >>> import tempfile
+          >>> import functrans as ft
+          >>> import numpy as np
+          >>> slope = ft.jit(ft.grad(lambda x: np.sum(np.sin(x) ** 2)))
+          >>> with tempfile.TemporaryDirectory() as folder:
+          ...     slope.report(np.ones(100), path=f"{folder}/slope.html").name
+          'slope.html'
+        """
+        file: Path = deferred.checked_report_path(path)
+        return self.lower(*args, **kwargs).report(file)
 
     def explain(self) -> Explanation:
         """Why the function was staged and compiled, once for each program that it keeps.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from functrans import pytrees as tree
@@ -17,6 +18,7 @@ from functrans.compiler.compiled import Compiled
 from functrans.compiler.inspect import Plan, assembly_text, llvm_text, plan
 from functrans.control.native import as_compiled, call_program, compile_now
 from functrans.core.avals import Aval
+from functrans.core.deferred import deferred
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.jitted.guards import check_all_paths
@@ -93,6 +95,13 @@ class _Staged:
     def asm(self) -> str:
         """Assembly of this machine."""
         return assembly_text(as_compiled(self._hoisted))
+
+    def report(self, path: Path) -> Path:
+        """Write the program beside its code, as a page, to a path that was checked."""
+        written: Path = deferred.write_report(
+            as_compiled(self._hoisted), self._signature.name, path
+        )
+        return written
 
 
 class Lowered(_Staged):
