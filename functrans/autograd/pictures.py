@@ -22,6 +22,7 @@ from functrans.autograd.listing import recorded_program
 from functrans.control.native import jit_p
 from functrans.core.annotations import TRACED_HOOK, When
 from functrans.core.jaxpr import Equation, Jaxpr
+from functrans.debugging.documents import document
 from functrans.ir.printing import annotation_text, atom_text, equation_line, variable_names
 from functrans.passes.nodes import Node
 from functrans.records import dataclass, field
@@ -33,17 +34,20 @@ _MAX_LANES = 20_000
 """Beyond that arrows run straight."""
 
 _STYLE = """
-body { font: 14px sans-serif; color: #222; background: #fff; margin: 16px; }
-text, pre { font: 12px monospace; }
-rect { fill: #f4f4f4; stroke: #666; }
-rect.argument { fill: #e4f0ff; }
-rect.result { fill: #e3f5e3; }
-rect.hooked { stroke: #c22; stroke-width: 2.5; }
-path { fill: none; stroke: #888; stroke-width: 1.2; }
-marker path { fill: #888; stroke: none; }
-.note { fill: #777; }
+body { padding: 14px 20px 30px; } p { color: var(--quiet); margin: 2px 0 10px; }
+text, pre { font: 12px ui-monospace, Menlo, Consolas, monospace; }
+.wide { overflow-x: auto; } text { fill: var(--text); }
+rect { fill: var(--panel); stroke: var(--quiet); }
+rect.argument { stroke: var(--name); stroke-width: 2; stroke-dasharray: 6 3; }
+rect.result { stroke: var(--scope); stroke-width: 2.5; }
+rect.hooked { stroke: var(--note); stroke-width: 3; stroke-dasharray: none; }
+path { fill: none; stroke: var(--quiet); stroke-width: 1.2; }
+marker path { fill: var(--quiet); stroke: none; }
+.note { fill: var(--quiet); }
 """
-_LEGEND = "Blue: arguments. Green: results. Red border: hooks or retain_grad."
+_LEGEND = (
+    "Blue and dashed: arguments. Green: results. Red: hooks or retain_grad. Values flow downwards."
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -93,21 +97,18 @@ def drawn_as_html(roots: Sequence[Node]) -> str:
     for box in boxes:  # no cycles are left
         box.above.clear()
         box.below.clear()
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            f'<html lang="en"><head><meta charset="utf-8"><title>{jaxpr.name}</title>',
-            f"<style>{_STYLE}</style></head><body>",
-            f"<p>{_LEGEND}</p>",
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}">',
-            '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
-            'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>',
-            *shapes,
-            "</svg>",
-            f"<pre>{html.escape(str(jaxpr))}</pre>",
-            "</body></html>",
-        ]
-    )
+    label = f"The graph of {jaxpr.name}: {len(jaxpr.eqns)} operations; its program is below"
+    body = [
+        f"<p>{_LEGEND}</p>",
+        f'<div class="wide" tabindex="0"><svg role="img" aria-label="{html.escape(label)}" '
+        f'width="{width:.0f}" height="{height:.0f}">',
+        '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z"/></marker></defs>',
+        *shapes,
+        "</svg></div>",
+        f'<pre class="wide" tabindex="0">{html.escape(str(jaxpr))}</pre>',
+    ]
+    return document(jaxpr.name, _STYLE, body)
 
 
 # boxes -------------------------------------------------------------------------------------------

@@ -247,6 +247,15 @@ class profile:  # noqa: N801  # torch's name
         """All events taken together."""
         return self._events().total_average()
 
+    def to_html(self) -> str:
+        """A page that needs nothing else: the events over time, and a table by name."""
+        return self._events().to_html()
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: ``to_html`` in a frame; its text before the profiler ended."""
+        events = self.function_events
+        return None if events is None else events._repr_html_()
+
     def export_chrome_trace(self, path: str) -> None:
         """Write the events to a file for a trace viewer."""
         self._events().export_chrome_trace(path)

@@ -16,6 +16,9 @@ from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from functrans.autograd.profiler_pages import events_page
+from functrans.debugging.documents import framed
+
 # names -------------------------------------------------------------------------------------------
 
 _TORCH_NAMES = {
@@ -333,6 +336,15 @@ class EventList(list[Any]):
     def __str__(self) -> str:
         """The table."""
         return self.table()
+
+    def to_html(self) -> str:
+        """A page that needs nothing else: the events over time, and a table by name."""
+        is_averaged = not any(isinstance(event, FunctionEvent) for event in self)
+        return events_page(self, self if is_averaged else self.key_averages(), _time)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: ``to_html`` in a frame."""
+        return framed(self.to_html(), 20)
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events to a file for a trace viewer (``chrome://tracing``, Perfetto).

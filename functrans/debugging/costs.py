@@ -1,7 +1,8 @@
 """What a program costs: operations, bytes, peak memory, per equation and in total.
 
 Here: ``program_cost`` and the table it prints. Not here: the work of an equation, from its record
-(``passes.work``), the time that compiling takes (``compiler.cost``).
+(``passes.work``), the time that compiling takes (``compiler.cost``), the page of a cost
+(``debugging.memory``).
 
 The figures follow from shapes alone. An equation reads its operands and writes its
 results once: what a compiler fuses moves fewer bytes, what does not fit in caches the given ones.
@@ -17,8 +18,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from functrans.core.analyses import analysis
+from functrans.core.deferred import deferred
 from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.source import SourceLine
+from functrans.debugging.documents import framed
 from functrans.ir.printing import equation_line, line_resolver, variable_names
 from functrans.passes.executables import last_uses
 from functrans.passes.work import aval_bytes, operations, rounds
@@ -160,6 +163,15 @@ class Cost:
         if len(shown) < len(ordered):
             lines.append(f"... and {len(ordered) - len(shown)} more equations")
         return "\n".join(lines)
+
+    def to_html(self) -> str:
+        """A page that needs nothing else: memory in use over the equations, and all of them."""
+        page: str = deferred.cost_page(self)
+        return page
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: ``to_html`` in a frame."""
+        return framed(self.to_html(), len(self.equations) + 9)
 
     def __str__(self) -> str:
         """The table."""

@@ -26,12 +26,14 @@ from functrans.core.dispatch import Tracer, aval_of, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.structs import ShapeDtypeStruct
 from functrans.core.transformed import by_name
+from functrans.debugging.documents import framed
 from functrans.errors import ShapeError, UnsupportedOperationError
 from functrans.jitted.jit import jit
 from functrans.records import dataclass, replace
 from functrans.sparse.coloring import Coloring, as_pattern, color_pattern, is_symmetric
 from functrans.sparse.compression import as_constant, entries_program
 from functrans.sparse.pattern import Call, Found, call_of, find_pattern, is_fixed
+from functrans.sparse.pattern_pages import pattern_page
 from functrans.sparse.picture import draw
 from functrans.transforms.forward import jvp
 
@@ -214,6 +216,19 @@ class SparseFunction:
         """
         plan = self._known("spy()")
         return draw(plan.found.matrix, plan.coloring, ax, rows, columns)
+
+    def to_html(self) -> str:
+        """A page that needs nothing else: the pattern of the last call in the colours of products.
+
+        Raises:
+          RuntimeError: there was no call yet.
+        """
+        plan = self._known("to_html()")
+        return pattern_page(plan.found.matrix, plan.coloring, repr(self))
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: ``to_html`` in a frame; its text before the first call."""
+        return None if self._last is None else framed(self.to_html(), 20)
 
     def __repr__(self) -> str:
         """``sparse_jacobian(f)``."""
