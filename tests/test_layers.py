@@ -23,7 +23,7 @@ LINES = LINES.partition("```")[0]
 WITHIN = {
     "core": """
 avals caching deferred lowering source state
-analyses axes boundary primitive tapes
+analyses axes boundary primitive progress tapes
 jaxpr structs
 dispatch
 values

@@ -41,6 +41,7 @@ from functrans.core.avals import ShapedArray
 from functrans.core.boundary import warn
 from functrans.core.byte_order import in_native_order
 from functrans.core.jaxpr import Jaxpr, Literal, Var, subjaxprs
+from functrans.core.progress import Progress
 from functrans.core.source import resolve
 from functrans.core.values import Array
 from functrans.emitter.builder import Module
@@ -226,8 +227,21 @@ def compiled(jaxpr: Jaxpr, given: Sequence[int] = (), is_quick: bool = False) ->
     Raises:
       CompilationError: LLVM is missing, or rejects the program.
     """
+    with Progress(f"compiling {jaxpr.name}".rstrip(), unit="stage", is_timed=True) as progress:
+        return _compiled(jaxpr, given, is_quick, progress)
+
+
+_STAGES = 2
+"""Of a native part: LLVM's text, and machine code."""
+
+
+def _compiled(
+    jaxpr: Jaxpr, given: Sequence[int], is_quick: bool, progress: Progress
+) -> Compiled:
+    progress.say("plan")
     prepared = prepare(jaxpr)
     planned_parts = partition(prepared)
+    progress.expect(_STAGES * sum(isinstance(part, NativePart) for part in planned_parts))
     donations = NO_DONATIONS
     if given:
         inputs = [len(prepared.constvars) + i for i in given]
@@ -243,7 +257,7 @@ def compiled(jaxpr: Jaxpr, given: Sequence[int] = (), is_quick: bool = False) ->
         if isinstance(part, HostCall):
             parts.append(part)
         else:
-            parts.append(_native_function(part, donations.taken, alike, is_quick))
+            parts.append(_native_function(part, donations.taken, alike, is_quick, progress))
     return Compiled(prepared, parts, donations)
 
 
@@ -399,6 +413,7 @@ def _native_function(
     donated: Mapping[int, int],
     alike: dict[str, NativeFunction],
     is_quick: bool,
+    progress: Progress,
 ) -> NativeFunction:
     """The function of a part: that of an earlier part of the program, from disk, or made anew.
 
@@ -407,11 +422,13 @@ def _native_function(
       donated: arguments whose memory results take over.
       alike: functions of the program's parts, by what they depend on; this one is added.
       is_quick: whether a long one begins with code that is not optimised.
+      progress: where to report.
     """
     entry = replace(entry_of(part), donated=donated)
     cache = object_cache()
     key, text = _key_of(part.jaxpr, entry)
     if key in alike:  # steps of a Python loop
+        progress.advance(_STAGES)
         return replace(alike[key], part=part)
     data = cache.get(key)
     if data is not None:
@@ -420,11 +437,15 @@ def _native_function(
             function = _found(part, entry, recipe, is_quick)
             if function is not None:
                 alike[key] = function
+                progress.advance(_STAGES)
                 return function
         except (CompilationError, LookupError, ValueError, struct.error):
             pass  # an entry that does not load is made anew
+    progress.say("LLVM's text")
     if text is None:
         text = write_program(part.jaxpr)
+    progress.advance()
+    progress.say("machine code")
     entry = replace(entry, parameters=text.table)
     wrapper = Module()
     emit_entry(wrapper, entry)
@@ -439,6 +460,7 @@ def _native_function(
         program = _shared_program(recipe, lambda: engine.compile_object(text.text, level))
         function = _assembled(part, entry, recipe, program, was_cached=False)
     cache.put(key, recipe.packed())
+    progress.advance()
     alike[key] = function
     return function
 

@@ -43,6 +43,7 @@ class Config:
     specialize: bool = False
     nan_watch: Any = None
     traceback: str = os.environ.get("FUNCTRANS_TRACEBACK", "filtered")
+    progress: bool = os.environ.get("FUNCTRANS_PROGRESS", "on") != "off"
 
 
 open_traces: ContextVar[tuple[Any, ...]] = ContextVar("functrans_open_traces", default=())
@@ -132,6 +133,9 @@ def config(**settings: Any) -> Iterator[Config]:
       nan_watch: what looks for NaN; set by ``debug_nans``.
       traceback: ``"filtered"`` leaves frames of functrans out of the tracebacks of errors,
         ``"full"`` shows them; the environment variable ``FUNCTRANS_TRACEBACK`` sets the default.
+      progress: work that takes more than two seconds (compilation, Jacobians in chunks, SciPy's
+        solvers, Dask) shows a bar of tqdm in a notebook, or where the standard error stream is a
+        terminal; the environment variable ``FUNCTRANS_PROGRESS=off`` sets the default to ``False``.
 
     Yields:
       The configuration in force.
@@ -182,7 +186,12 @@ def _check_traceback(what: str, value: object) -> None:
 
 
 _DEFAULTS = Config()
+LOOKS = {name: getattr(_DEFAULTS, name) for name in ("nan_watch", "traceback", "progress")}
+"""Defaults of the settings that change no program, only how it is looked at."""
 _check_traceback("FUNCTRANS_TRACEBACK", _DEFAULTS.traceback)
+if os.environ.get("FUNCTRANS_PROGRESS", "on") not in ("on", "off"):
+    given = os.environ["FUNCTRANS_PROGRESS"]
+    raise ValueError(f"FUNCTRANS_PROGRESS must be 'on' or 'off', got {given!r}")
 
 
 @scope

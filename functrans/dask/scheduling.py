@@ -12,6 +12,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray
+from functrans.core.progress import Progress, is_shown
 from functrans.errors import ShapeError
 
 
@@ -20,7 +21,37 @@ def schedule(graph: Mapping[Hashable, Any], keys: Any) -> Any:
     from dask.base import get_scheduler
     from dask.threaded import get
 
-    return (get_scheduler() or get)(graph, keys)
+    run = get_scheduler() or get
+    if not is_shown():
+        return run(graph, keys)
+    with Progress("Dask", unit=" tasks", is_timed=True) as progress:
+        if client() is not None:
+            return _gathered(run(graph, keys, sync=False), progress)
+        return _counted(run, graph, keys, progress)
+
+
+def _counted(run: Any, graph: Mapping[Hashable, Any], keys: Any, progress: Progress) -> Any:
+    """Values of keys, by threads of this process; each task is reported."""
+    from dask.callbacks import Callback
+
+    def start(graph: object, state: Mapping[str, Any]) -> None:
+        progress.expect(sum(len(state[kind]) for kind in ("ready", "waiting", "running")))
+
+    def end(*task: object) -> None:
+        progress.advance()
+
+    with Callback(start_state=start, posttask=end):
+        return run(graph, keys)
+
+
+def _gathered(futures: Sequence[Any], progress: Progress) -> Any:
+    """Results of futures; each is reported when it is there."""
+    from distributed import as_completed
+
+    progress.expect(len(futures))
+    for _ in as_completed(futures):
+        progress.advance()
+    return [future.result() for future in futures]
 
 
 def client() -> Any:

@@ -21,7 +21,7 @@ from functrans.core.avals import PYTHON_SCALARS, aval_of_plain
 from functrans.core.calling import call_traced
 from functrans.core.dispatch import Tracer
 from functrans.core.source import defined_at, here, signature_of
-from functrans.core.state import Config, current_config, open_traces
+from functrans.core.state import LOOKS, Config, current_config, open_traces
 from functrans.core.tapes import TapeValue
 from functrans.errors import UnsupportedOperationError
 from functrans.passes.simplify import exact_key
@@ -215,8 +215,8 @@ _LEAF_TYPES = frozenset({np.ndarray, float, int, complex, bool, np.float64, np.f
 
 
 def unwatched(settings: Config) -> Config | None:
-    """What a program depends on of a configuration: looking for NaN, or at errors, changes none."""
-    settings = replace(settings, nan_watch=None, traceback=DEFAULT_CONFIG.traceback)
+    """What a program depends on of a configuration, not how it is looked at."""
+    settings = replace(settings, **LOOKS)
     return None if settings == DEFAULT_CONFIG else settings
 
 

@@ -1,8 +1,8 @@
-"""How many rows or columns of a Jacobian are evaluated at once, and how far one has come.
+"""How many rows or columns of a Jacobian are evaluated at once.
 
-Here: the options ``chunk_size``, ``memory_bytes`` and ``progress`` of Jacobians, the plan that is
-made of them, and progress reports. Not here: the evaluation (``transforms.jacobian``), the
-estimates that the plan is made from (``passes.work``).
+Here: the options ``chunk_size``, ``memory_bytes`` and ``progress`` of Jacobians, and the plan that
+is made of them. Not here: the evaluation (``transforms.jacobian``), the estimates that the plan is
+made from (``passes.work``), reports (``core.progress``).
 
 Layer: ``transforms``.
 """
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
+from functrans.core.progress import tqdm_class
 from functrans.core.source import here
 from functrans.core.state import current_config
 from functrans.records import dataclass
@@ -30,7 +30,7 @@ class Chunking:
       chunk_size: rows or columns at once; ``None`` for as many as fit.
       memory_bytes: what result, residuals and one chunk may take together; ``None`` for the budget
         of the configuration, which each of result and chunk may take.
-      progress: ``True`` for a bar, a function of ``(done, total)``, or ``False``.
+      progress: as ``asked`` of ``core.progress.Progress``.
     """
 
     chunk_size: int | None = None
@@ -116,7 +116,7 @@ def check_chunking(who: str, chunk_size: Any, memory_bytes: Any, progress: objec
             f"{type(progress).__name__}{here()}"
         )
     if progress is True:
-        _tqdm(who)
+        tqdm_class(who)
     return Chunking(size, memory_bytes, progress or False)
 
 
@@ -137,54 +137,3 @@ def check_chunk_size(who: str, chunk_size: int | str | None) -> int | None:
             f"{who}: chunk_size must be 'auto' or a positive integer, got {chunk_size!r}"
         )
     return size
-
-
-def _tqdm(who: str) -> Any:
-    """The class of progress bars."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        raise ImportError(
-            f"{who}: progress=True shows a bar of tqdm, which is not installed; install it (pip "
-            "install tqdm), or give a function of (done, total)"
-        ) from None
-    return tqdm
-
-
-class Progress:
-    """Reports of how many rows and columns are done; a context manager.
-
-    Args:
-      who: the transform, for messages and the bar.
-      progress: see :class:`Chunking`.
-      total: how many there are.
-    """
-
-    def __init__(self, who: str, progress: bool, total: int) -> None:
-        self.done = 0
-        self.total = total
-        self._bar: Any = None
-        self._report: Callable[[int, int], Any] | None = None
-        if progress is True:
-            self._bar = _tqdm(who)(total=total, desc=who)
-        elif progress:
-            self._report = progress
-
-    def __enter__(self) -> Progress:
-        """Start."""
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        """Close the bar."""
-        if self._bar is not None:
-            self._bar.close()
-
-    def advance(self, n: int) -> None:
-        """Report that ``n`` more are done."""
-        if not n:
-            return
-        self.done += n
-        if self._bar is not None:
-            self._bar.update(n)
-        if self._report is not None:
-            self._report(self.done, self.total)

@@ -46,6 +46,7 @@ from functrans.core.dispatch import (
 )
 from functrans.core.jaxpr import Jaxpr, subjaxprs
 from functrans.core.ownership import own_arrays
+from functrans.core.progress import Progress
 from functrans.core.source import here
 from functrans.core.state import current_config
 from functrans.core.values import Array
@@ -66,7 +67,7 @@ from functrans.primitives.elementwise import equal
 from functrans.primitives.movement import concatenate
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import cast, reshape, transpose
-from functrans.transforms.chunks import Chunking, Progress, lanes_in_cache
+from functrans.transforms.chunks import Chunking, lanes_in_cache
 from functrans.transforms.directions import cheapest_passes, dependences, pass_work
 from functrans.transforms.reverse import Recorded
 
@@ -178,7 +179,7 @@ class DenseJacobian:
         table: list[list[Any]] = [[None for _ in inputs] for _ in outs]
         total = sum(math.prod(shape_of(self.outs[i])) for i in rows)
         total += sum(math.prod(shape_of(self.leaves[j])) for j in columns)
-        with Progress(self.who, self.chunking.progress, total) as progress:
+        with Progress(self.who, total, self.chunking.progress) as progress:
             for i in sorted(rows):
                 table[i] = self._row_blocks(i, progress)
             rest = [i for i in outs if i not in rows]
@@ -522,7 +523,7 @@ class DenseJacobian:
         nodes = ordered_nodes([node for node in out_nodes if node is not None])
         diagonals = []
         total = sum(math.prod(shape_of(leaf)) for leaf in self.leaves)
-        with Progress(self.who, self.chunking.progress, total) as progress:
+        with Progress(self.who, total, self.chunking.progress) as progress:
             for k, (leaf, node) in enumerate(zip(self.leaves, self.recorded.inputs, strict=True)):
                 shape = shape_of(leaf)
                 n = math.prod(shape)

@@ -152,22 +152,23 @@ def minimize(
             hess = _dense_of(function)
         else:
             hessp = function.hessp
-    result = scipy.optimize.minimize(
-        target,
-        function.x0,
-        method=method,
-        jac=jac,
-        hess=hess,
-        hessp=hessp,
-        bounds=flat_bounds(who, x0, bounds),
-        constraints=flat_constraints(
-            who, x0, constraints, with_hess=name in ("trust-constr", None),
-            sparse=sparse and name == "trust-constr", jit=jit,
-        ),
-        tol=tol,
-        callback=flat_callback(function, callback),
-        options=options,
-    )  # fmt: skip
+    with function.reported():
+        result = scipy.optimize.minimize(
+            target,
+            function.x0,
+            method=method,
+            jac=jac,
+            hess=hess,
+            hessp=hessp,
+            bounds=flat_bounds(who, x0, bounds),
+            constraints=flat_constraints(
+                who, x0, constraints, with_hess=name in ("trust-constr", None),
+                sparse=sparse and name == "trust-constr", jit=jit,
+            ),
+            tol=tol,
+            callback=flat_callback(function, callback),
+            options=options,
+        )  # fmt: skip
     return finished(who, function, result)
 
 
@@ -214,9 +215,10 @@ def minimize_scalar(
     args = further_arguments(args)
     refuse_traced(who, fun, args, bracket, bounds, tol, options)
     function = ScipyFunction(_of_number(who, fun), None, args, jit=jit, who=who)
-    result = scipy.optimize.minimize_scalar(
-        function.fun, bracket=bracket, bounds=bounds, method=method, tol=tol, options=options
-    )
+    with function.reported():
+        result = scipy.optimize.minimize_scalar(
+            function.fun, bracket=bracket, bounds=bounds, method=method, tol=tol, options=options
+        )
     if not result.success:
         warn_of(who, str(result.message))
     return result
@@ -296,10 +298,11 @@ def root(
         def jac(x: ArrayLike) -> Array:
             return np.atleast_2d(function.jac(x))
 
-    result = scipy.optimize.root(
-        target, function.x0, method=method, jac=jac, tol=tol,
-        callback=flat_callback(function, callback), options=options,
-    )  # fmt: skip
+    with function.reported():
+        result = scipy.optimize.root(
+            target, function.x0, method=method, jac=jac, tol=tol,
+            callback=flat_callback(function, callback), options=options,
+        )  # fmt: skip
     return finished(who, function, result)
 
 
@@ -370,10 +373,11 @@ def root_scalar(
         fprime = derivative(1)
     if fprime2 is None and method == "halley":
         fprime2 = derivative(2)
-    result = scipy.optimize.root_scalar(
-        target, method=method, bracket=bracket, x0=x0, x1=x1, xtol=xtol, rtol=rtol,
-        maxiter=maxiter, options=options, fprime=fprime, fprime2=fprime2,
-    )  # fmt: skip
+    with function.reported():
+        result = scipy.optimize.root_scalar(
+            target, method=method, bracket=bracket, x0=x0, x1=x1, xtol=xtol, rtol=rtol,
+            maxiter=maxiter, options=options, fprime=fprime, fprime2=fprime2,
+        )  # fmt: skip
     if not result.converged:
         warn_of(who, f"{result.flag}.")
     return result

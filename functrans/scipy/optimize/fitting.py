@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from functrans.core.arguments import part_of
+from functrans.core.arguments import name_of, part_of
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
+from functrans.core.progress import Progress
 from functrans.core.values import Array
 from functrans.scipy.optimize.arguments import (
     finished,
@@ -114,13 +115,14 @@ def least_squares(
     options: dict[str, Any] = {} if x_scale is None else {"x_scale": x_scale}
     if callback is not None:
         options["callback"] = flat_callback(function, callback)
-    result = scipy.optimize.least_squares(
-        lambda x: np.atleast_1d(function.fun(x)), function.x0, jac=jac,
-        bounds=flat_bounds(who, x0, bounds), method=method, ftol=ftol, xtol=xtol, gtol=gtol,
-        loss=loss, f_scale=f_scale, diff_step=diff_step, tr_solver=tr_solver,
-        tr_options=tr_options or {}, jac_sparsity=jac_sparsity, max_nfev=max_nfev, verbose=verbose,
-        **options,
-    )  # fmt: skip
+    with function.reported():
+        result = scipy.optimize.least_squares(
+            lambda x: np.atleast_1d(function.fun(x)), function.x0, jac=jac,
+            bounds=flat_bounds(who, x0, bounds), method=method, ftol=ftol, xtol=xtol, gtol=gtol,
+            loss=loss, f_scale=f_scale, diff_step=diff_step, tr_solver=tr_solver,
+            tr_options=tr_options or {}, jac_sparsity=jac_sparsity, max_nfev=max_nfev,
+            verbose=verbose, **options,
+        )  # fmt: skip
     return finished(who, function, result)
 
 
@@ -188,6 +190,7 @@ def curve_fit(
     # SciPy drops data that are NaN or incomplete, and so calls f with other data than these.
     is_short = nan_policy == "omit"
     functions: dict[int, tuple[Any, ScipyFunction]] = {}
+    progress = Progress(f"{who}: {name_of(f)}", unit=" evaluations")
 
     def of(data: ArrayLike) -> ScipyFunction:
         known = functions.get(id(data))
@@ -200,6 +203,7 @@ def curve_fit(
 
     @functools.wraps(f)  # whose arguments SciPy counts
     def fun(data: ArrayLike, *parameters: Array) -> Any:
+        progress.advance()
         return of(data).fun(parameters)
 
     if jac is None:
@@ -214,7 +218,8 @@ def curve_fit(
     options = dict(kwargs)
     if check_finite is not None:
         options["check_finite"] = check_finite
-    return scipy.optimize.curve_fit(
-        fun, xdata, ydata, p0=p0, sigma=sigma, absolute_sigma=absolute_sigma, bounds=bounds,
-        method=method, jac=jac, full_output=full_output, nan_policy=nan_policy, **options,
-    )  # fmt: skip
+    with progress:
+        return scipy.optimize.curve_fit(
+            fun, xdata, ydata, p0=p0, sigma=sigma, absolute_sigma=absolute_sigma, bounds=bounds,
+            method=method, jac=jac, full_output=full_output, nan_policy=nan_policy, **options,
+        )  # fmt: skip

@@ -10,7 +10,8 @@ Layer: ``scipy``.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import RLock
 from typing import Any
 
@@ -24,6 +25,7 @@ from functrans.core.boundary import boundary, cause
 from functrans.core.caching import Recent
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import Tracer, aval_of
+from functrans.core.progress import Progress
 from functrans.core.source import attribute, here
 from functrans.core.values import Array
 from functrans.errors import ConcretizationError, ShapeError, UnsupportedOperationError
@@ -156,6 +158,7 @@ class ScipyFunction:
         self._is_scalar: bool | None = None
         self._uses_jac = False
         self.nfev = self.njev = self.nhev = 0
+        self._progress: Progress | None = None
 
         unravel = self._unravel
 
@@ -205,6 +208,16 @@ class ScipyFunction:
     def __call__(self, x: ArrayLike) -> Any:
         """``fun``."""
         return self.fun(x)
+
+    @contextmanager
+    def reported(self) -> Iterator[None]:
+        """Show how many evaluations there were, while a solver runs that takes its time."""
+        with Progress(self._label, unit=" evaluations") as progress:
+            self._progress = progress
+            try:
+                yield
+            finally:
+                self._progress = None
 
     def fun(self, x: Any) -> Any:
         """The value at a vector.
@@ -370,6 +383,8 @@ class ScipyFunction:
             made = self._made[kind] = self._make(kind)
         try:
             result = made(*arguments)
+            if self._progress is not None:
+                self._progress.advance()
         except ConcretizationError as error:
             if not self._jit:
                 raise
