@@ -1,5 +1,6 @@
 """``jit(f).report``: lines, equations, steps and code side by side, which refer to one another."""
 
+import html
 import re
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,16 @@ def test_paths_that_make_no_sense_are_refused_at_once(
     with pytest.raises(error, match=message):
         ft.jit(f).report(1.0, path=given)
     assert not calls
+
+
+def test_notebooks_show_it_in_a_frame() -> None:
+    f, args = PROGRAMS[0]
+    lowered = ft.jit(f).lower(*args)
+    for shown in (lowered, lowered.compile()):
+        text = html.unescape(shown._repr_html_())
+        checked(text.partition('srcdoc="')[2].partition('" style')[0])
+    with ft.config(compile_budget_s=0):
+        assert lowered._repr_html_() is None
 
 
 def test_a_report_replaces_an_older_one(tmp_path: Path) -> None:

@@ -1,6 +1,9 @@
 """Pictures of costs, patterns, profiles and graphs: pages that need nothing else."""
 
+import ast
 import html
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -166,3 +169,20 @@ def test_notebooks_show_them_in_frames() -> None:
         assert html.unescape(text.partition('srcdoc="')[2].partition('" style')[0]) == (
             shown.to_html()
         )
+
+
+def test_the_page_of_the_documentation_shows_each_picture() -> None:
+    page = (Path(__file__).parent.parent / "docs/pictures.md").read_text(encoding="utf-8")
+    cells = re.findall(r"```{code-cell} python3\n(.*?)```", page, re.DOTALL)
+    space: dict[str, Any] = {}
+    shown = []
+    for cell in cells:
+        tree = ast.parse(cell)
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, "<cell>", "exec"), space)
+        if last is not None:
+            value = eval(compile(ast.unparse(last), "<cell>", "eval"), space)
+            assert value._repr_html_().startswith("<iframe ")
+            shown.append(type(value).__name__)
+    assert len(shown) == page.count("\n## ") - 1  # all but progress
+    assert len(set(shown)) == len(shown)

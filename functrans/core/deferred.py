@@ -21,6 +21,7 @@ _PLACES = {
     "conversion_error": ("functrans.conversion", "conversion_error"),
     "cost_page": ("functrans.debugging.memory", "cost_page"),
     "export_program": ("functrans.compiler.export", "export_program"),
+    "framed_explorer": ("functrans.debugging.explorer", "framed_explorer"),
     "jacobian_of_sparsity": ("functrans.sparse.api", "jacobian_of_sparsity"),
     "library_error": ("functrans.conversion", "library_error"),
     "jaxpr_methods": ("functrans.tables", "jaxpr_methods"),

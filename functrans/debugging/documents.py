@@ -66,4 +66,5 @@ def framed(page: str, rows: int) -> str:
     """
     height = min(150 + 26 * rows, 640)
     style = f"width: 100%; height: {height}px; border: 1px solid #8884; resize: vertical"
-    return f'<iframe srcdoc="{escape(page)}" style="{style}"></iframe>'
+    title = page.partition("<title>")[2].partition("</title>")[0]
+    return f'<iframe srcdoc="{escape(page)}" style="{style}" title="{title}"></iframe>'

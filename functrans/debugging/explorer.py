@@ -25,7 +25,7 @@ from functrans.compiler.export import write_files
 from functrans.compiler.origins import Anatomy, CodeRow, anatomy
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import SourceLine, cell_of
-from functrans.debugging.documents import HUES, document
+from functrans.debugging.documents import HUES, document, framed
 from functrans.records import dataclass
 
 _LONG_BLOCK, _LONG_CODE = 40, 150
@@ -72,8 +72,10 @@ summary {{ cursor: pointer; padding: 3px 10px; font-size: 12px; color: var(--qui
   border: 1px solid var(--line); border-radius: 5px; padding: 1px 9px; cursor: pointer; }}
 .tabs [aria-selected="true"] {{ background: var(--hit); }}
 [hidden] {{ display: none; }}
-@media (max-width: 900px) {{ main {{ grid-template-columns: minmax(0, 1fr); height: auto; }}
-  section {{ max-height: 70vh; border-bottom: 1px solid var(--line); border-right: 0; }} }}
+@media (max-width: 900px) {{ main {{ grid-template: repeat(2, minmax(0, 1fr)) /
+  repeat(2, minmax(0, 1fr)); }} section {{ border-bottom: 1px solid var(--line); }} }}
+@media (max-width: 500px) {{ main {{ display: block; height: auto; }}
+  section {{ max-height: 70vh; border-right: 0; }} }}
 """
 
 _SCRIPT = """
@@ -191,6 +193,11 @@ def write_report(jaxpr: Jaxpr, name: str, path: Path) -> Path:
     """
     write_files(path.parent, {path.name: explorer_page(jaxpr, name).encode()})
     return path
+
+
+def framed_explorer(jaxpr: Jaxpr, name: str) -> str:
+    """The page in a notebook."""
+    return framed(explorer_page(jaxpr, name), 20)
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:

@@ -31,7 +31,7 @@ table { border-collapse: collapse; font: 12px/1.6 ui-monospace, Menlo, Consolas,
 th { font: 12px system-ui, sans-serif; color: var(--quiet); text-align: right; }
 td, th { padding: 0 12px 0 0; text-align: right; white-space: nowrap; vertical-align: top; }
 td:nth-child(2), th:nth-child(2) { text-align: left; white-space: normal;
-  overflow-wrap: anywhere; }
+  overflow-wrap: anywhere; min-width: 260px; }
 tr.peak td { color: var(--type); font-weight: 600; }
 .wide { overflow-x: auto; }
 """

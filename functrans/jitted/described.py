@@ -88,7 +88,8 @@ class Described(ABC):
 
         Returns:
           An object with the attributes ``jaxpr``, ``plan``, ``llvm`` and ``asm``, and the method
-          ``compile()``; this only for functions without tensors.
+          ``compile()``; this only for functions without tensors. A notebook shows the page of
+          ``report``.
         """
         staged = self.staged(args, kwargs)
         if isinstance(staged, LoweredStep):

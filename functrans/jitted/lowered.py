@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from functrans import pytrees as tree
-from functrans.compiler.compiled import Compiled
+from functrans.compiler.compiled import Compiled, predicted_compile_s
 from functrans.compiler.inspect import Plan, assembly_text, llvm_text, plan
 from functrans.control.native import as_compiled, call_program, compile_now
 from functrans.core.avals import Aval
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import aval_of
 from functrans.core.jaxpr import Jaxpr
+from functrans.core.state import current_config
 from functrans.jitted.guards import check_all_paths
 from functrans.jitted.signatures import Signature
 from functrans.records import dataclass
@@ -95,6 +96,14 @@ class _Staged:
     def asm(self) -> str:
         """Assembly of this machine."""
         return assembly_text(as_compiled(self._hoisted))
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows: the page of ``report`` in a frame, unless it takes too long."""
+        jaxpr = as_compiled(self._hoisted)
+        if predicted_compile_s(jaxpr) > current_config.get().compile_budget_s:
+            return None
+        text: str = deferred.framed_explorer(jaxpr, self._signature.name)
+        return text
 
     def report(self, path: Path) -> Path:
         """Write the program beside its code, as a page, to a path that was checked."""

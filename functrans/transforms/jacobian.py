@@ -96,7 +96,8 @@ def jacrev(
         ``ft.config(jacobian_memory_bytes=...)``. What a row needs is estimated from the recorded
         operations.
       progress: ``True`` for a bar (of tqdm), or a function of ``(done, total)`` rows that is called
-        after each chunk.
+        after each chunk; by default a bar comes after two seconds, in notebooks and on terminals
+        only, unless ``ft.config(progress=False)``.
 
     Returns:
       Function that gives, in the structure of the result, per leaf the structure of the argument,
