@@ -95,7 +95,7 @@ def test_objects_list_what_users_call() -> None:
     assert listed(functrans.vjp(abs, 1.0)[1]) == []
     assert listed(functrans.jit(len)) == [
         "as_cfunc", "asm", "cache_size", "clear_cache", "cost", "explain", "export", "function",
-        "jaxpr", "llvm", "lower", "plan", "save", "signature", "state",
+        "jaxpr", "llvm", "lower", "plan", "report", "save", "signature", "state",
     ]  # fmt: skip
     x = functrans.tensor([1.0], requires_grad=True)
     assert listed(x.sin().grad_fn) == [

@@ -8,6 +8,7 @@ Layer: ``jitted``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable
 from functools import cached_property
 from pathlib import Path
@@ -105,10 +106,22 @@ class _Staged:
         text: str = deferred.framed_explorer(jaxpr, self._signature.name)
         return text
 
-    def report(self, path: Path) -> Path:
-        """Write the program beside its code, as a page, to a path that was checked."""
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write a page that shows lines, equations, steps and code; see ``jit(f).report``.
+
+        Args:
+          path: of the file, in a folder that exists.
+
+        Returns:
+          The path.
+
+        Raises:
+          FileNotFoundError: its folder does not exist.
+          IsADirectoryError: it is a folder.
+        """
+        file: Path = deferred.checked_report_path(path)
         written: Path = deferred.write_report(
-            as_compiled(self._hoisted), self._signature.name, path
+            as_compiled(self._hoisted), self._signature.name, file
         )
         return written
 
