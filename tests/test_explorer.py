@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import functrans as ft
+from compiler.native_programs import ALL, FLOATS, programs
 from functrans import lax
 from functrans.compiler.origins import anatomy
 from functrans.control.native import as_compiled
@@ -57,9 +60,10 @@ def _lowered(f: Any, args: Any) -> tuple[Any, Any]:
     return lowered, anatomy(as_compiled(lowered._hoisted))
 
 
-@pytest.mark.parametrize(("f", "args"), PROGRAMS)
-def test_the_code_that_is_shown_is_the_code_that_runs(f: Any, args: Any) -> None:
+def _check(f: Any, args: Any) -> None:
     lowered, found = _lowered(f, args)
+    assert not found.obstacle
+    # the code that is shown is the code that runs
     assert [row.text for row in found.llvm if row.text] == list(
         filter(None, lowered.llvm.splitlines())
     )
@@ -67,11 +71,7 @@ def test_the_code_that_is_shown_is_the_code_that_runs(f: Any, args: Any) -> None
     instructions = [x for x in lines if re.match(r"    +[a-z]", x) and ":" not in x]
     shown = [row.text for row in found.machine if row.text[0] == " "]
     assert sorted(shown) == sorted(instructions)
-
-
-@pytest.mark.parametrize(("f", "args"), PROGRAMS)
-def test_numbers_are_of_steps_and_equations_that_are_there(f: Any, args: Any) -> None:
-    lowered, found = _lowered(f, args)
+    # numbers are of steps and equations that are there
     plan = [line for line in str(lowered.plan).splitlines() if re.match(r"\d+\. ", line)]
     tops = [step for step in found.steps if not step.around]
     assert [f"{step.label}. {step.text}" for step in tops] == plan
@@ -84,6 +84,30 @@ def test_numbers_are_of_steps_and_equations_that_are_there(f: Any, args: Any) ->
         assert row.origin.eqns <= eqns
         for eqn in row.origin.eqns:  # an equation's code is in a step that has it
             assert any(eqn in found.steps[step].eqns for step in row.origin.steps), row
+    for number, step in enumerate(found.steps):  # each loop nest has code
+        if step.text.startswith("loops"):
+            assert any(number in row.origin.steps for row in found.llvm), step
+
+
+@pytest.mark.parametrize(("f", "args"), PROGRAMS)
+def test_what_is_shown_is_what_runs_and_what_is_planned(f: Any, args: Any) -> None:
+    _check(f, args)
+
+
+@settings(max_examples=15)
+@given(programs(ALL), st.integers(0, 100))
+def test_random_programs(program: Any, seed: int) -> None:
+    args = program.point(seed)
+    with np.errstate(all="ignore"):
+        _check(program, args)
+
+
+@settings(max_examples=15)
+@given(programs(FLOATS), st.integers(0, 100))
+def test_derivatives_of_random_programs(program: Any, seed: int) -> None:
+    args = program.point(seed)
+    with np.errstate(all="ignore"):
+        _check(ft.grad(program.loss, argnums=tuple(range(len(args)))), args)
 
 
 def test_instructions_belong_to_their_equations() -> None:
