@@ -195,6 +195,11 @@ def test_functions_without_source_and_steps_on_tensors(tmp_path: Path) -> None:
     exec(compile("def f(x):\n    return np.sin(x) + 1.0", "<made>", "exec"), space)
     page = checked(_report(space["f"], (np.ones(3),), tmp_path))
     assert "which is not there to be read" in page.text
+    short = tmp_path / "short.py"  # it was longer when it was compiled
+    short.write_text("x = 1\n")
+    code = "\n" * 30 + "def f(x):\n    return np.sin(x) + 1.0"
+    exec(compile(code, str(short), "exec"), space)
+    assert "(f)" in checked(_report(space["f"], (np.ones(3),), tmp_path)).text
     w = ft.tensor([1.0, 2.0], requires_grad=True)
     text = _report(lambda x: (w * x).sum(), (ft.tensor([3.0, 4.0]),), tmp_path)
     assert "multiply" in checked(text).text

@@ -11,6 +11,7 @@ import pytest
 
 import functrans as ft
 from functrans.autograd import profiler
+from functrans.debugging.documents import PALETTE
 from pages import checked
 
 
@@ -186,3 +187,23 @@ def test_the_page_of_the_documentation_shows_each_picture() -> None:
             shown.append(type(value).__name__)
     assert len(shown) == page.count("\n## ") - 1  # all but progress
     assert len(set(shown)) == len(shown)
+
+
+# colours ----------------------------------------------------------------------------------------
+
+
+def _luminance(color: str) -> float:
+    """Relative luminance, as WCAG 2.2 defines it."""
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts]
+    return float(np.dot((0.2126, 0.7152, 0.0722), linear))
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_texts_stand_out_from_what_is_behind_them(scheme: int) -> None:
+    rules = PALETTE.split("@media (prefers-color-scheme: dark)")[scheme]
+    colors = dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", rules))
+    for text in ("text", "quiet", "name", "type", "scope", "note"):
+        for ground in ("page", "panel", "hit", "near"):
+            dark, light = sorted(_luminance(colors[name]) for name in (text, ground))
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)

@@ -20,7 +20,7 @@ PALETTE = """
   --bar: #9ec3ee; --hit: #fff1b3; --near: #eef3fb; --note: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --text: #dfe3ea; --quiet: #a1aabb; --page: #15181e;
   --panel: #1e222a; --line: #313743; --name: #7db7f5; --type: #e0b072; --scope: #7fd1a0;
-  --bar: #2f5c91; --hit: #5a4b12; --near: #232b3a; --note: #f2a29b; } }
+  --bar: #2f5c91; --hit: #463a0e; --near: #232b3a; --note: #f2a29b; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--page); color: var(--text);
   font: 14px/1.5 system-ui, sans-serif; }

@@ -353,7 +353,7 @@ def _blocks(file: str, used: Sequence[int], texts: Sequence[str]) -> Iterator[_B
     for line in used:
         around = [span for span in functions if span[0] <= line <= span[1]]
         first, last = around[0] if around else (line, line)
-        if not around or last - first >= _LONG_FUNCTION:
+        if line <= len(texts) and (not around or last - first >= _LONG_FUNCTION):
             first, last = max(line - _AROUND, 1), min(line + _AROUND, len(texts))
         if spans and first <= spans[-1][1] + 1:
             spans[-1] = spans[-1][0], max(last, spans[-1][1])
