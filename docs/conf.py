@@ -49,6 +49,8 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 120
 # A warning in a notebook is a warning of the build.
 nb_output_stderr = "warn"
+# One box for what a cell prints, however often the kernel sends it.
+nb_merge_streams = True
 
 autodoc_typehints = "signature"
 # Under their names, not as the unions that they are.
