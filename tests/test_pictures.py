@@ -174,7 +174,7 @@ def test_notebooks_show_them_in_frames() -> None:
 
 def test_the_page_of_the_documentation_shows_each_picture() -> None:
     page = (Path(__file__).parent.parent / "docs/pictures.md").read_text(encoding="utf-8")
-    cells = re.findall(r"```{code-cell} python3\n(.*?)```", page, re.DOTALL)
+    cells = re.findall(r"```{code-cell} ipython3\n(.*?)```", page, re.DOTALL)
     space: dict[str, Any] = {}
     shown = []
     for cell in cells:
