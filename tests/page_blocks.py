@@ -23,7 +23,18 @@ RUN_BY_PYTEST = ("README.md",)
 RUN_BY_THE_SITE = "docs/gallery/"
 
 PYTHON = ("python", "pycon", "py", "python3", "{code-cell}", "{code-cell} ipython3")
-OTHER = ("c", "llvm", "sh", "text", "{include}", "{toctree}", "{raw}", "{figure}", "{image}", "{gallery}")
+OTHER = (
+    "c",
+    "llvm",
+    "sh",
+    "text",
+    "{include}",
+    "{toctree}",
+    "{raw}",
+    "{figure}",
+    "{image}",
+    "{gallery}",
+)
 _FENCE = re.compile(
     r"(?:<!-- excerpt:(?P<reason>[^>]*)-->\n+)?"
     r"^(?P<indent> *)(?P<ticks>`{3,}|~{3,})(?P<info>[^\n`]*)\n(?P<code>.*?)^ *(?P=ticks)[ ]*$",

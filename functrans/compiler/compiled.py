@@ -235,9 +235,7 @@ _STAGES = 2
 """Of a native part: LLVM's text, and machine code."""
 
 
-def _compiled(
-    jaxpr: Jaxpr, given: Sequence[int], is_quick: bool, progress: Progress
-) -> Compiled:
+def _compiled(jaxpr: Jaxpr, given: Sequence[int], is_quick: bool, progress: Progress) -> Compiled:
     progress.say("plan")
     prepared = prepare(jaxpr)
     planned_parts = partition(prepared)
