@@ -108,7 +108,7 @@ def test_dask_on_a_cluster(bars: list[Bar]) -> None:
     data = dask.from_array(np.arange(12.0), chunks=3)
     with (
         distributed.LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster),
         ft.config(native=False),
