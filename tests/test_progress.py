@@ -83,7 +83,8 @@ def test_solvers(bars: list[Bar]) -> None:
     assert all(bar.n > 3 for bar in bars if bar.unit == " evaluations")
 
 
-def test_compilation(bars: list[Bar]) -> None:
+def test_compilation(bars: list[Bar], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FUNCTRANS_CACHE_DIR", "off")
     ft.jit(lambda x: np.sort(np.argpartition(np.sin(x * 1.25), 3)) + x)(np.ones(8))
     (bar,) = bars
     assert bar.desc == "compiling <lambda>"
