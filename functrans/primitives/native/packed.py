@@ -44,7 +44,7 @@ _SLICE_BYTES = 16 << 20
 """Most bytes of copied panels, as far as a block of terms allows."""
 _FEWEST_ROWS = 8
 """As many chunks of rows at least, where there is work for them."""
-_CHUNKS = 24
+_CHUNKS = 12
 """As many chunks of rows and columns: threads wait for a part of one in the end."""
 
 
