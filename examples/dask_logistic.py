@@ -136,7 +136,7 @@ class Fit:
         """The estimates and their standard errors."""
         found = scipy.optimize.minimize(
             self.objective, np.zeros(COLUMNS), jac=True, hessp=self.hessp, method="Newton-CG",
-            options={"xtol": 1e-8},
+            options={"xtol": 1e-6},
         )  # fmt: skip
         errors = np.sqrt(np.diag(np.linalg.inv(self.hessian(found.x))) / self.rows)
         self.note("Hessian")
@@ -158,8 +158,9 @@ class Memory:
         begin = time.perf_counter()
         while not self.stop.wait(0.5):
             workers = self.client.scheduler_info()["workers"].values()
-            self.times.append(time.perf_counter() - begin)
-            self.bytes.append([worker["metrics"]["memory"] for worker in workers])
+            if workers:  # the client has heard of them
+                self.times.append(time.perf_counter() - begin)
+                self.bytes.append([worker["metrics"]["memory"] for worker in workers])
 
     def __enter__(self) -> "Memory":
         self.thread.start()

@@ -163,6 +163,14 @@ def staged_remedy(tracer: Any, what: str) -> str:
     paths = "ft.vmap(ft.jit(f, specialize=True))" if is_lanes else "jit with specialize=True"
     static = f'static_argnames="{name}"' if name.isidentifier() else "static_argnums"
     out = "in_axes=None of vmap" if is_lanes else f"{static} of jit"
+    is_in_parts = trace.label.startswith(("sum_over ", "shard_map ", "dask."))  # of Dask
+    if is_in_parts:
+        out = "functools.partial for what is no array"
+    if what == "bool()" and is_in_parts:
+        return (
+            "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, or keep "
+            f"the argument out of the trace: {out}."
+        )
     if what == "bool()":
         return (
             "Use np.where, ft.lax.cond or ft.lax.while_loop in place of Python's if/while, let "

@@ -303,3 +303,25 @@ def test_jacobians_of_what_gives_no_row_for_each_row_are_refused():
             ft.dask.jacobian(fun)(W, x)
     with pytest.raises(TypeError, match="argnums=1 names data in parts"):
         ft.dask.jacobian(lambda w, x: x @ w, argnums=1)(W, x)
+
+
+def test_a_decision_on_values_names_what_works_for_parts():
+    x = da.ones((10, 2), chunks=(5, 2))
+
+    def decides(w, x):
+        return np.sum(x @ w) if w[0] > 0 else np.sum(x)
+
+    for apart in (ft.dask.sum_over, ft.dask.jacobian):
+        with pytest.raises(ft.errors.ConcretizationError) as caught:
+            apart(decides)(np.ones(2), x)
+        assert "np.where, ft.lax.cond" in str(caught.value)
+        assert "functools.partial" in str(caught.value)
+        assert "jit" not in str(caught.value)
+
+
+def test_an_array_of_numpy_beside_the_data_is_named():
+    x, y = da.ones((10, 2), chunks=(5, 2)), np.ones(10)
+    with pytest.raises(ValueError, match="broadcast") as caught:
+        ft.dask.sum_over(lambda w, x, y: np.sum(x @ w - y))(np.ones(2), x, y)
+    (note,) = caught.value.__notes__
+    assert note.startswith("args[2] is an array of NumPy with as many rows as the data")

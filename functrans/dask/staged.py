@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from functrans import pytrees as tree
 from functrans.control.bodies import Body, stage_body
 from functrans.core.arguments import canonical, name_of
@@ -82,7 +84,17 @@ def stage_parts(
     for avals in chunks.avals:
         given = [*avals, *map(aval_of, operands)]
         structure = tree.structure((0,) * len(given))
-        bodies.append(stage_body(label, flat, structure, given, finish=finish))
+        try:
+            bodies.append(stage_body(label, flat, structure, given, finish=finish))
+        except Exception as error:
+            rows = {leaves[i].shape[0] for i in places if hasattr(leaves[i], "chunks")}
+            for i, value in zip(others, operands, strict=True):
+                if np.ndim(value) and len(value) in rows:
+                    error.add_note(
+                        f"{paths[i]} is an array of NumPy with as many rows as the data, and goes "
+                        "whole to each chunk; dask.array.from_array cuts it"
+                    )
+            raise
     for body in bodies:
         if body.treedef != bodies[0].treedef:
             raise TypeError(

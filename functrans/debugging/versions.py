@@ -67,7 +67,7 @@ def _cache() -> str:
     if cache.directory is None:
         return "none"
     found = cache.statistics()
-    used, limit = found.size_bytes / 1e6, cache.limit_bytes / 1e6
+    used, limit = found.size_bytes / 2**20, cache.limit_bytes / 2**20
     return f"{cache.directory}: {found.entries} programs, {used:.1f} of {limit:.0f} MB"
 
 

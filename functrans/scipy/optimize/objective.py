@@ -109,7 +109,7 @@ def _float_of(who: str, value: np.ndarray, path: str) -> np.dtype:
     if kind != "f" and value.dtype.name != "bfloat16":
         raise TypeError(
             f"{who}: {path} has dtype {value.dtype}{here()}; unknowns are floating-point numbers: "
-            "convert it with np.asarray(x0, dtype=float)"
+            "write 1.0 in place of 1, or convert it with np.asarray(..., dtype=float)"
         )
     return value.dtype
 
