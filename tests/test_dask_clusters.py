@@ -262,3 +262,21 @@ def test_the_example_fits_on_a_cluster(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "passes over 0.02 GB" in done.stdout
     assert figure.stat().st_size > 50_000
+
+
+def test_results_of_parts_that_lie_on_several_workers_are_in_order(client):
+    P = ft.dask.P
+    x, w = np.arange(40.0), np.arange(40.0)[::-1].copy()
+    workers = sorted(client.scheduler_info()["workers"])
+    parts = [client.scatter(x[i : i + 1], workers=[workers[i % 2]], hash=False) for i in range(40)]
+    spread = da.concatenate([da.from_delayed(part, (1,), float) for part in parts])
+
+    def double(w, x):
+        return 2.0 * x * w
+
+    mapped = ft.dask.shard_map(double, (P("i"), P("i")), P("i"), "i")
+    for held in (spread, client.persist(spread)):
+        wait(held)
+        assert np.array_equal(mapped(w, held), 2.0 * x * w)
+        slope = ft.grad(lambda w, held=held: np.sum(mapped(w, held) * x))(w)
+        assert np.array_equal(slope, 2.0 * x * x)

@@ -1,6 +1,7 @@
 """``jit(f).report``: lines, equations, steps and code side by side, which refer to one another."""
 
 import html
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -270,3 +271,17 @@ def test_what_belongs_together_lights_up(tmp_path: Path) -> None:
     assert not quiet.with_class("on")
     stops = [own for own in quiet.having("aria-pressed") if own.get("tabindex") != "-1"]
     assert len(stops) == 4  # one for each column: the arrow keys go on from there
+
+
+def test_a_report_is_written_to_files_only(tmp_path: Path) -> None:
+    pipe, target, link = tmp_path / "pipe", tmp_path / "target.html", tmp_path / "link.html"
+    os.mkfifo(pipe)
+    target.touch(mode=0o600)
+    link.symlink_to(target)
+    function = ft.jit(np.sin)
+    with pytest.raises(OSError, match="is a device or a pipe"):
+        function.report(1.0, path=pipe)
+    function.report(1.0, path=link)
+    assert link.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert "<html" in target.read_text(encoding="utf-8")

@@ -205,3 +205,27 @@ def test_the_environment_sets_the_default(value: str, expected: str) -> None:
         env={"PATH": "", "FUNCTRANS_PROGRESS": value},
     )  # fmt: skip
     assert expected in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_bar_that_cannot_be_drawn_stops_no_work(
+    bars: list[Bar], monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    def fails(bar: Bar, _: Any) -> None:
+        bar.is_open = False
+        bar._lock.acquire()  # type: ignore[attr-defined]  # as tqdm's, which an interrupt leaves held
+        raise error
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Bar, "update", fails)
+        broken.setattr(Bar, "set_postfix_str", fails)
+        if error is OSError:
+            ft.hessian(loss, chunk_size=2)(np.ones(7))
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                ft.hessian(loss, chunk_size=2)(np.ones(7))
+    before = len(bars)
+    ft.hessian(loss, chunk_size=3)(np.ones(7))
+    assert len(bars) > before
+    locks = [bar._lock for bar in bars]  # type: ignore[attr-defined]
+    assert len(set(map(id, locks))) == len(bars)

@@ -33,6 +33,7 @@ from functrans.core.lowering import IndexMap, Pointwise, Reduction
 from functrans.core.primitive import Primitive
 from functrans.emitter.builder import Module
 from functrans.emitter.dtypes import loop_dtypes
+from functrans.primitives.convolution import conv_general_p
 from functrans.primitives.dot import dot_general_p
 from functrans.records import dataclass
 
@@ -75,11 +76,14 @@ def work(jaxpr: Jaxpr) -> float:
         if programs:
             length = eqn.params.get("length", 1) if eqn.primitive.name != "while" else None
             rounds = math.inf if length is None else length
-            total += rounds * sum(work(prepare(program)) for program in programs)
+            inner = sum(work(prepare(program)) for program in programs)
+            total += rounds * inner if inner and length != 0 else 0.0
         elif eqn.primitive is dot_general_p:
             shape = eqn.inputs[0].aval.shape
             terms = math.prod([shape[axis] for axis in eqn.params["contract"][0]])
             total += max(*sizes, sizes[-1] * terms / _PRODUCTS)
+        elif eqn.primitive is conv_general_p:
+            total += max(sizes) * min(sizes[:2]) / _PRODUCTS  # of one channel
         elif sizes:
             is_routine = not isinstance(eqn.primitive.lower, Pointwise | Reduction | IndexMap)
             total += max(sizes) * (_ROUTINE if is_routine else 1)

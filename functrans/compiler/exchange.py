@@ -67,17 +67,20 @@ class Exchanged:
                     self._left_s = None
                     # no daemon: Python would end while LLVM is in it
                     self.thread = threading.Thread(target=self._exchange, name="functrans-exchange")
-                    self.thread.start()
+                    try:
+                        self.thread.start()
+                    except RuntimeError:  # no more threads, or Python ends: the result counts
+                        self.thread = None
         return result
 
     def _exchange(self) -> None:
         try:
             self._call = self._better()
             self.is_quick = False
-        except CompilationError as error:
+        except Exception as error:  # whatever it is, there is code that works
             warnings.warn(
-                f"{self._name or 'a program'} stays without optimisation, which LLVM failed in: "
-                f"{error}",
+                f"{self._name or 'a program'} stays without optimisation, which failed: "
+                f"{error if isinstance(error, CompilationError) else repr(error)}",
                 RuntimeWarning,
                 stacklevel=1,
             )

@@ -369,6 +369,8 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             temporary = folder / f".{file}.{os.getpid()}.tmp"
             written.append((temporary, folder / file))
             temporary.write_bytes(data)
+            if (folder / file).exists():
+                shutil.copymode(folder / file, temporary)
         for temporary, final in written:
             temporary.replace(final)
     except BaseException:

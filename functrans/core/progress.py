@@ -12,6 +12,7 @@ Layer: ``core``.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import sys
 import threading
@@ -69,6 +70,11 @@ def tqdm_class(who: str) -> Any:
     return tqdm
 
 
+def _own_class(who: str) -> Any:
+    """A class of bars with a lock of its own: tqdm keeps it held where drawing is interrupted."""
+    return type("Bar", (tqdm_class(who),), {"_lock": threading.RLock()})
+
+
 class Progress:
     """Reports of how much is done; a context manager.
 
@@ -109,7 +115,7 @@ class Progress:
         self._due: float | None = None
         """When a bar comes; ``None`` if there is one, or will be none."""
         if asked is True:
-            self._bar = tqdm_class(what)(total=total, desc=what, unit=unit)
+            self._bar = _own_class(what)(total=total, desc=what, unit=unit)
         elif asked:
             self._report = asked
         elif total != 1:  # of one there is nothing between its start and its end
@@ -135,7 +141,8 @@ class Progress:
         if timer is not None:
             timer.cancel()
         if bar is not None:
-            bar.close()
+            with contextlib.suppress(Exception):
+                bar.close()
 
     def advance(self, n: int = 1) -> None:
         """Report that ``n`` more are done."""
@@ -143,9 +150,7 @@ class Progress:
             return
         self.done += n
         if self._bar is not None:
-            with _lock:
-                if self._bar is not None:
-                    self._bar.update(n)
+            self._draw(lambda bar: bar.update(n))
         elif self._due is not None and time.monotonic() >= self._due:
             if is_shown():
                 self._show()
@@ -158,22 +163,27 @@ class Progress:
         """How much there is, once that is known."""
         self.total = total
         if self._bar is not None:
-            with _lock:
-                if self._bar is not None:
-                    self._bar.total = total
+            self._draw(lambda bar: setattr(bar, "total", total))
 
     def say(self, note: str) -> None:
         """What is being done now, behind the bar."""
         self._note = note
         if self._bar is not None:
-            with _lock:
-                if self._bar is not None:
-                    self._bar.set_postfix_str(note)
+            self._draw(lambda bar: bar.set_postfix_str(note))
+
+    def _draw(self, change: Callable[[Any], Any]) -> None:
+        """Change the bar, if there is one; work does not fail for a bar that cannot be drawn."""
+        with _lock:
+            if self._bar is not None:
+                try:
+                    change(self._bar)
+                except Exception:
+                    self._bar = None
 
     def _show(self) -> None:
         """Open a bar that nobody asked for, as if it had been there from the start."""
-        bars = tqdm_class(self._what)
-        with _lock:
+        bars = _own_class(self._what)
+        with _lock, contextlib.suppress(Exception):
             if self._due is None or self._bar is not None:
                 return
             passed = time.monotonic() - self._due + DELAY_S

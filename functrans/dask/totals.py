@@ -203,8 +203,10 @@ def _attempt(
         asked.append(_added(label, whole, made, graph, is_packed))
     found: list[Result] = schedule(HighLevelGraph.from_collections(label, graph, []), asked)
     sums = iter(found[-1].terms[0, whole.height] if any(summed) else ())
+    # Parts that lie on several workers are evaluated where they lie, out of their order.
+    order = np.argsort([i for trees, *_ in work.tasks for i in _numbers(trees)])
     stacks = (
-        np.concatenate(column)
+        np.concatenate(column)[order]
         for column in zip(*(result.stacks for result in found[: len(keys)]), strict=True)
     )
     return [next(sums) if is_summed else next(stacks) for is_summed in summed]

@@ -207,13 +207,16 @@ def checked_path(path: str | os.PathLike[str]) -> Path:
       TypeError: it is no path.
       FileNotFoundError: its folder does not exist.
       IsADirectoryError: it is a folder itself.
+      OSError: it is a device or a pipe.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(
             f"report: path must be the name of a file, got {type(path).__name__}; write "
             "report(*args, path='report.html')"
         )
-    file = Path(path)
+    file = Path(path).resolve()  # a link stays one
+    if file.exists() and not (file.is_file() or file.is_dir()):
+        raise OSError(f"report: path {str(path)!r} is a device or a pipe; name a file")
     if file.is_dir():
         raise IsADirectoryError(
             f"report: path is the folder {str(path)!r}; name a file in it, as 'report.html'"

@@ -437,6 +437,18 @@ def default_directory() -> Path | None:
     return (base if base.is_absolute() else home / otherwise) / "functrans"
 
 
+def _renew_locks() -> None:
+    """In a forked child, which lacks the threads that may have held them."""
+    global _lock
+    _lock = threading.Lock()
+    for cache in _caches.values():
+        cache._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
+
+
 def object_cache() -> ObjectCache:
     """The cache on disk that the environment names now."""
     directory = default_directory()

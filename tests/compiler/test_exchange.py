@@ -148,7 +148,7 @@ def test_code_that_llvm_fails_in_is_not_exchanged(folder, monkeypatch):
         wait()
         assert jitted(*args).tobytes() == first.tobytes()
     assert [str(each.message) for each in seen] == [
-        "grad(network) stays without optimisation, which LLVM failed in: no registers left"
+        "grad(network) stays without optimisation, which failed: no registers left"
     ]
 
 
@@ -204,6 +204,8 @@ def test_work_is_counted_by_elements_and_rounds():
     assert work(lambda x: ft.lax.scan(lambda c, _: (np.sin(c), None), x, None, 50)[0], x) == 50_000
     loop = lambda x: ft.lax.while_loop(lambda c: c[0] < 9.0, lambda c: c * 2.0, x)  # noqa: E731
     assert work(loop, x) == np.inf
+    assert work(lambda x: ft.lax.scan(lambda c, _: (loop(c), None), x, None, 0)[0], x) == 0
+    assert work(lambda x: np.convolve(x, x), x) > x.size**2 / 4
 
 
 def test_it_is_exchanged_once_whoever_calls():
@@ -224,6 +226,17 @@ def test_it_is_exchanged_once_whoever_calls():
     assert function() == "better"
     assert len(made) == 1
     assert 1 <= len(calls) <= 8
+
+
+def test_a_thread_that_cannot_start_costs_no_result(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    function = Exchanged(lambda: "quick", lambda: lambda: "better", "f")
+    function._left_s = 0.0
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert function() == "quick"
+    assert function() == "quick"
 
 
 def test_what_a_call_raises_leaves_the_function_as_it_was():
