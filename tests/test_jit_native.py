@@ -643,9 +643,8 @@ def test_predicted_time_follows_the_lines_of_the_code(n: int, x: Any) -> None:
     text = write_program(prepared).text
     lines = text.count("\n")
     from functrans.compiler import cost
-    from functrans.compiler.compiled import optimisation_level
 
-    is_optimised = optimisation_level(text) or lines < cost.LONG_PROGRAM_LINES
+    is_optimised = lines < cost.LONG_PROGRAM_LINES  # others begin with code that is not
     per_line = cost._LINE_S if is_optimised else cost._LONG_LINE_S
     model = cost._PROGRAM_S + cost._EQUATION_S * len(prepared.eqns) + per_line * lines
     assert 0.5 < compile_seconds(prepared) / model < 2.0

@@ -192,7 +192,7 @@ def test_windows_threads_are_asked_for_on_windows(
     assert f"@{RUN_CHUNKS}(" in written("threads").text
     monkeypatch.setitem(SHOWN, "kernel32.dll", set())
     with pytest.raises(CompilationError, match="'CloseHandle'"):
-        threads._runtime.__wrapped__()
+        threads._load_runtime()
 
 
 def test_abort_is_left_alone_on_windows(simulate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
