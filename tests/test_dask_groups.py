@@ -59,6 +59,8 @@ class Term(str):
 def test_parts_of_much_data_on_workers_are_not_evaluated_together():
     found = tasks_of(16, 2, ["a"] * 16, [1 << 25] * 16, True)
     assert [len(numbers(task)) for task in found] == [2] * 8
+    found = tasks_of(12, 4, ["a"] * 12, [16 << 20] * 12, True)  # what other tasks hold counts not
+    assert [len(numbers(task)) for task in found] == [3] * 4
 
 
 class Value:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans.compiler import threads
-from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds, work
+from functrans.compiler.cost import LONG_PROGRAM_LINES, compile_seconds
 from functrans.compiler.donation import NO_DONATIONS, Donations, find_donations
 from functrans.compiler.entry import (
     ArraySpec,
@@ -40,7 +40,7 @@ from functrans.core.analyses import analysis
 from functrans.core.avals import ShapedArray
 from functrans.core.boundary import warn
 from functrans.core.byte_order import in_native_order
-from functrans.core.jaxpr import Jaxpr, Literal, Var, subjaxprs
+from functrans.core.jaxpr import Equation, Jaxpr, Literal, Var, subjaxprs
 from functrans.core.progress import Progress
 from functrans.core.source import resolve
 from functrans.core.values import Array
@@ -48,6 +48,7 @@ from functrans.emitter.builder import Module
 from functrans.errors import CompilationError, UnsupportedOperationError
 from functrans.machine import engine
 from functrans.machine.cache import cache_key, object_cache, packed, unpacked
+from functrans.passes.work import program_work, rounds
 from functrans.records import dataclass, replace
 
 _VECTOR = re.compile(r"<\d+ x ")
@@ -64,8 +65,8 @@ _PLAIN_SLOTS = 2
 """Stack slots that every program has: its status and its memory."""
 QUICK_LINES = 800
 """Lines from which a program begins with code that is not optimised."""
-QUICK_WORK = 2e7
-"""Elements that such a program may compute (``cost.work``), in some 20 ms with better code."""
+QUICK_WORK = 4e7
+"""The work of a call of such a program (``passes.work``), at most: some 40 ms with better code."""
 LONG_RUN_ELEMENTS = 20_000
 """Elements from which a program lets other Python threads run meanwhile."""
 
@@ -319,13 +320,21 @@ def entry_of(part: NativePart) -> Entry:
         tuple(inputs),
         outputs,
         single=len(outputs) == 1,
-        release_gil=elements >= LONG_RUN_ELEMENTS and not _has_while(part.jaxpr),
+        release_gil=elements >= LONG_RUN_ELEMENTS
+        and not _has(part.jaxpr, lambda eqn: eqn.primitive.name == "while"),
     )
 
 
-def _has_while(jaxpr: Jaxpr) -> bool:
+def _is_short_run(jaxpr: Jaxpr) -> bool:
+    """Whether a call is known to take little time."""
+    is_open = _has(jaxpr, lambda eqn: bool(subjaxprs(eqn.params)) and rounds(eqn) is None)
+    return not is_open and program_work(jaxpr) < QUICK_WORK
+
+
+def _has(jaxpr: Jaxpr, is_one: Callable[[Equation], bool]) -> bool:
+    """Whether there is such an equation in a prepared program or one of those in it."""
     return any(
-        eqn.primitive.name == "while" or any(map(_has_while, map(prepare, subjaxprs(eqn.params))))
+        is_one(eqn) or any(_has(prepare(inner), is_one) for inner in subjaxprs(eqn.params))
         for eqn in jaxpr.eqns
     )
 
@@ -451,7 +460,7 @@ def _native_function(
     name = cache_key("program", engine.target(), level, _digest(text.text))
     recipe = _Recipe(name, dict(text.symbols), text.table, engine.compile_object(str(wrapper), 0))
     is_long = text.text.count("\n") >= QUICK_LINES
-    if is_quick and level and is_long and name not in _programs and work(part.jaxpr) < QUICK_WORK:
+    if is_quick and level and is_long and name not in _programs and _is_short_run(part.jaxpr):
         program = _shared_program(recipe, lambda: engine.compile_object(text.text, 0), _QUICK)
         function = _exchanged(part, entry, recipe, program)
     else:

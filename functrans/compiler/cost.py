@@ -1,7 +1,7 @@
-"""How long it takes to compile a program, before anything is planned, and how much it computes.
+"""How long it takes to compile a program, before anything is planned.
 
-Here: ``compile_seconds``, from the length of the code that each equation becomes, and ``work``.
-Not here: what is done with them (``control.native``, ``compiler.compiled``).
+Here: ``compile_seconds``, from the length of the code that each equation becomes. Not here: what is
+done with it (``control.native``), how long a program runs (``passes.work``).
 
 Elementwise equations are weighed by writing them once, for one element; routines, reductions and
 control flow by what is usual. The time is in proportion to the lines of LLVM's text, half as much
@@ -14,7 +14,6 @@ Layer: ``compiler``.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -33,8 +32,6 @@ from functrans.core.lowering import IndexMap, Pointwise, Reduction
 from functrans.core.primitive import Primitive
 from functrans.emitter.builder import Module
 from functrans.emitter.dtypes import loop_dtypes
-from functrans.primitives.convolution import conv_general_p
-from functrans.primitives.dot import dot_general_p
 from functrans.records import dataclass
 
 LONG_PROGRAM_LINES = 2500
@@ -47,10 +44,6 @@ _REDUCTION_LINES = 60
 _UPDATE_LINES = 20
 _STRUCTURE_LINES = 60
 _LARGEST_SPECIAL = 8
-_PRODUCTS = 2
-"""Multiplications of a matrix product in the time of one element, in code of level 0."""
-_ROUTINE = 16
-"""Elements in the time of one of a routine, such as a sort or a factorisation."""
 _LOOP_COPIES = 2
 """Lanes, and what is left over."""
 
@@ -62,32 +55,6 @@ def compile_seconds(jaxpr: Jaxpr) -> float:
     lines = size.lines + sum(helpers.values())
     per_line = _LINE_S if lines < LONG_PROGRAM_LINES else _LONG_LINE_S
     return _PROGRAM_S + _EQUATION_S * size.equations + per_line * lines
-
-
-def work(jaxpr: Jaxpr) -> float:
-    """Roughly how many elements a prepared program computes or reads; infinite if nobody knows.
-
-    It is for decisions about whole programs, and right within an order of magnitude.
-    """
-    total = 0.0
-    for eqn in jaxpr.eqns:
-        programs = programs_of(eqn)
-        sizes = [x.aval.size for x in (*eqn.inputs, *eqn.outputs) if type(x.aval) is ShapedArray]
-        if programs:
-            length = eqn.params.get("length", 1) if eqn.primitive.name != "while" else None
-            rounds = math.inf if length is None else length
-            inner = sum(work(prepare(program)) for program in programs)
-            total += rounds * inner if inner and length != 0 else 0.0
-        elif eqn.primitive is dot_general_p:
-            shape = eqn.inputs[0].aval.shape
-            terms = math.prod([shape[axis] for axis in eqn.params["contract"][0]])
-            total += max(*sizes, sizes[-1] * terms / _PRODUCTS)
-        elif eqn.primitive is conv_general_p:
-            total += max(sizes) * min(sizes[:2]) / _PRODUCTS  # of one channel
-        elif sizes:
-            is_routine = not isinstance(eqn.primitive.lower, Pointwise | Reduction | IndexMap)
-            total += max(sizes) * (_ROUTINE if is_routine else 1)
-    return total
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ class Progress:
             if self._bar is not None:
                 try:
                     change(self._bar)
-                except Exception:
+                except Exception:  # whatever a stream or tqdm raises
                     self._bar = None
 
     def _show(self) -> None:

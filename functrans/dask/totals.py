@@ -109,15 +109,16 @@ def tasks_of(
     for place, trees in _by_place(pieces).items():
         extent = sum(tree.last - tree.first for tree in trees)
         share = extent / -(-extent * tasks // count)  # equal tasks end at the same time
-        done = size = turn = 0
+        done = size = last = turn = 0
         for tree in trees:
             own = sum(sizes[tree.first : tree.last])
             number = int((done + (tree.last - tree.first) / 2) / share)
-            size += own
+            size = own + (size if number == last else 0)
             if size > GROUP_BYTES:
                 size, turn = own, turn + 1
             packed.setdefault((place, number, turn), []).append(tree)
             done += tree.last - tree.first
+            last = number
     return sorted(map(tuple, packed.values()), key=lambda trees: trees[0].first)
 
 
