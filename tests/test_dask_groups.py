@@ -11,6 +11,7 @@ import pytest
 from dask._task_spec import Task, TaskRef
 
 import functrans as ft
+from functrans.dask import totals
 from functrans.dask.grouping import grouped, run_group
 from functrans.dask.totals import Result, _sum, _whole, add_up, tasks_of
 
@@ -37,6 +38,7 @@ def test_tasks_have_each_part_once_and_their_sums_are_the_tree(count, tasks, is_
         Result(
             {(tree.first, tree.height): _sum(tree, lambda one: [Term(one.first)]) for tree in task},
             [],
+            0.5,
         )
         for task in found
     ]
@@ -44,7 +46,9 @@ def test_tasks_have_each_part_once_and_their_sums_are_the_tree(count, tasks, is_
     level = [Term(i) for i in range(count)]
     while len(level) > 1:
         level = [functools.reduce(Term.__add__, level[i : i + 8]) for i in range(0, len(level), 8)]
-    assert add_up(whole, terms).terms[0, whole.height] == level
+    total = add_up(whole, terms)
+    assert total.terms[0, whole.height] == level
+    assert total.seconds == 0.5 * len(found)
 
 
 class Term(str):
@@ -61,6 +65,28 @@ def test_parts_of_much_data_on_workers_are_not_evaluated_together():
     assert [len(numbers(task)) for task in found] == [2] * 8
     found = tasks_of(12, 4, ["a"] * 12, [16 << 20] * 12, True)  # what other tasks hold counts not
     assert [len(numbers(task)) for task in found] == [3] * 4
+
+
+def test_short_calls_are_not_cut_for_threads_that_end_early(monkeypatch):
+    assert totals.tasks_per_thread(None, 2) == totals.TASKS_PER_THREAD
+    assert totals.tasks_per_thread(0.001, 2) == 1
+    assert totals.tasks_per_thread(2 * 2.5 * totals.TASK_SECONDS, 2) == 2
+    assert totals.tasks_per_thread(100.0, 2) == totals.TASKS_PER_THREAD
+
+    asked = []
+
+    def noted(seconds, n_threads):
+        asked.append(seconds)
+        return len(asked)
+
+    monkeypatch.setattr(totals, "tasks_per_thread", noted)
+    x = da.from_array(RNG.normal(size=(100, 3)), chunks=(3, 3))
+    gradient = ft.jit(ft.grad(lambda w: ft.dask.sum_over(lambda w, x: np.sum(np.sin(x @ w)))(w, x)))
+    found = [gradient(np.ones(3)) for _ in range(4)]  # of one task per thread to four
+    assert asked[0] is None
+    assert all(seconds > 0.0 for seconds in asked[1:])
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
 
 
 class Value:

@@ -14,6 +14,7 @@ import operator
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray
 from functrans.core.caching import Recent, remembered
 from functrans.core.source import here
-from functrans.dask.scheduling import description, schedule, stack_items
+from functrans.dask.scheduling import Told, description, schedule, stack_items
 from functrans.errors import ShapeError, UnsupportedOperationError
-from functrans.records import dataclass
+from functrans.records import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +41,8 @@ class Chunks:
       rows: per part, its range of rows; ``None`` where it is not known.
       data: the collections, which have to live as long as their parts are asked for.
       work: what tasks do with the parts, for the ways that were taken last.
+      seconds: per program, how long tasks took in the last call.
+      places: where workers hold what lies there.
       noun: what a part is called in messages.
     """
 
@@ -51,7 +54,9 @@ class Chunks:
     avals: tuple[tuple[ShapedArray, ...], ...]
     rows: tuple[tuple[int, int], ...] | None
     data: tuple[Any, ...]
-    work: Recent[Hashable, Any]
+    work: Recent[Hashable, Any] = field(default_factory=lambda: Recent(4))
+    seconds: Recent[Hashable, float] = field(default_factory=lambda: Recent(16))
+    places: Told = field(default_factory=WeakKeyDictionary)
     noun: str = "chunk"
 
     def __len__(self) -> int:
@@ -79,7 +84,7 @@ class Chunks:
 def items(count: int) -> Chunks:
     """Parts without data: what each gets are its elements of operands."""
     empty: tuple[tuple[Any, ...], ...] = ((),) * count
-    return Chunks({}, empty, empty, (), (0,) * count, ((),), None, (), Recent(4), "item")
+    return Chunks({}, empty, empty, (), (0,) * count, ((),), None, (), noun="item")
 
 
 class KnownParts:
@@ -154,7 +159,7 @@ def chunks_of(who: str, data: Sequence[Any], paths: Sequence[str], described: Kn
     )
     kinds = tuple(map(avals.index, each))
     held = tuple(_missing(graph, part) for part in keys)
-    return Chunks(graph, held, keys, treedefs, kinds, avals, rows, tuple(data), Recent(4))
+    return Chunks(graph, held, keys, treedefs, kinds, avals, rows, tuple(data))
 
 
 def _graph(data: Sequence[Any]) -> Mapping[Hashable, Any]:

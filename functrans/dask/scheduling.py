@@ -5,13 +5,17 @@ Layer: ``dask``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray
+from functrans.core.caching import listed
 from functrans.core.progress import Progress, is_shown
 from functrans.errors import ShapeError
 
@@ -62,6 +66,21 @@ def client() -> Any:
     return found
 
 
+Told = WeakKeyDictionary[Any, tuple[float, Any]]
+"""Per client, what it said, and when."""
+
+_threads: Told = listed("threads of workers", WeakKeyDictionary())
+
+
+def told(known: Told, client: Any, ask: Callable[[], Any]) -> Any:
+    """What a client says of its workers. It holds for a second: what is old costs time only."""
+    when, found = known.get(client, (-math.inf, None))
+    if time.monotonic() > when + 1.0:
+        found = ask()
+        known[client] = time.monotonic(), found
+    return found
+
+
 def threads(client: Any) -> int:
     """How many tasks run at a time."""
     import dask
@@ -69,7 +88,7 @@ def threads(client: Any) -> int:
 
     if client is None:
         return int(dask.config.get("num_workers", None) or CPU_COUNT)
-    return sum(client.nthreads().values()) or 1
+    return told(_threads, client, lambda: sum(client.nthreads().values())) or 1
 
 
 def pickled(value: Any) -> list[Any]:

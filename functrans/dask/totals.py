@@ -5,8 +5,9 @@ Here: ``evaluate_parts``. Not here: how a task makes its parts (``grouping``), w
 
 Results are added in a tree that depends on the number of parts alone: eight at a time, in order.
 Which parts of it one task evaluates is another matter, which changes no bit: several whole
-subtrees, as many as leave each thread several tasks, since a task costs the scheduler a fraction of
-a millisecond. Parts that lie on workers are evaluated where they lie.
+subtrees, as many as leave each thread several tasks, since a task costs client and scheduler a
+millisecond; one, if the last call took so little time that it would not pay. Parts that lie on
+workers are evaluated where they lie.
 
 Layer: ``dask``.
 """
@@ -14,6 +15,7 @@ Layer: ``dask``.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
@@ -25,13 +27,15 @@ from functrans.dask.chunks import Chunks
 from functrans.dask.grouping import Recipe, grouped, run_group
 from functrans.dask.running import Package, on_workers, received, results_of_part
 from functrans.dask.scheduling import client as current_client
-from functrans.dask.scheduling import pickled, schedule, threads, unpickled
+from functrans.dask.scheduling import pickled, schedule, threads, told, unpickled
 from functrans.records import dataclass
 
 FAN_IN = 8
 """Results that are added at a time."""
 TASKS_PER_THREAD = 4
-"""About so many, unless there are fewer parts: threads that end early take from others."""
+"""About so many at most, unless there are fewer parts: threads that end early take from others."""
+TASK_SECONDS = 0.02
+"""Less work is not cut for threads that end early."""
 GROUP_BYTES = 1 << 26
 """Parts that lie on workers are evaluated together up to here: a task holds all it is given."""
 SMALL_BYTES = 1 << 12
@@ -108,7 +112,7 @@ def tasks_of(
     packed: dict[tuple[Any, int, int], list[Subtree]] = {}
     for place, trees in _by_place(pieces).items():
         extent = sum(tree.last - tree.first for tree in trees)
-        share = extent / -(-extent * tasks // count)  # equal tasks end at the same time
+        share = extent / max(round(extent * tasks / count), 1)  # equal tasks end at the same time
         done = size = last = turn = 0
         for tree in trees:
             own = sum(sizes[tree.first : tree.last])
@@ -173,14 +177,17 @@ def _attempt(
     avals = [v for v, is_summed in zip(programs[0].out_avals, summed, strict=True) if is_summed]
     is_packed = count * sum(map(_bytes, avals)) <= LARGE_BYTES
     places, sizes = _places(chunks, client)
-    wanted = TASKS_PER_THREAD * threads(client)
-    work = _work(chunks, tasks_of(count, wanted, places, sizes, is_packed), client)
-    graph = dict(work.shared)
+    graph: dict[Hashable, Any] = {}
     texts = []
     for program in programs:
         key, node = on_workers(program, client)
         graph[key] = node
         texts.append(TaskRef(key))
+    name = texts[0].key
+    n_threads = threads(client)
+    wanted = n_threads * tasks_per_thread(chunks.seconds.used(name), n_threads)
+    work = _work(chunks, tasks_of(count, wanted, places, sizes, is_packed), client)
+    graph |= work.shared
     shared = [v for v, is_mapped in zip(operands, mapped, strict=True) if not is_mapped]
     own = [v for v, is_mapped in zip(operands, mapped, strict=True) if is_mapped]
     flow = (tuple(mapped), tuple(summed))
@@ -199,18 +206,30 @@ def _attempt(
         made |= {(tree.first, tree.height): key for tree in trees}
     whole = _whole(count)
     keys = list(dict.fromkeys(made.values()))
-    asked = [] if all(summed) else list(keys)
-    if any(summed):
-        asked.append(_added(label, whole, made, graph, is_packed))
+    is_asked = not all(summed) or (is_packed and len(keys) <= FAN_IN)
+    is_added_here = is_asked and is_packed
+    asked = keys if is_asked else []
+    if not is_added_here and any(summed):
+        asked = [*asked, _added(label, whole, made, graph, is_packed)]
     found: list[Result] = schedule(HighLevelGraph.from_collections(label, graph, []), asked)
-    sums = iter(found[-1].terms[0, whole.height] if any(summed) else ())
+    of_tasks = found[: len(keys)]
+    chunks.seconds[name] = sum(result.seconds for result in of_tasks)
+    total = add_up(whole, found) if is_added_here else found[-1]
+    sums = iter(total.terms.get((0, whole.height), ()))
     # Parts that lie on several workers are evaluated where they lie, out of their order.
     order = np.argsort([i for trees, *_ in work.tasks for i in _numbers(trees)])
     stacks = (
         np.concatenate(column)[order]
-        for column in zip(*(result.stacks for result in found[: len(keys)]), strict=True)
+        for column in zip(*(result.stacks for result in of_tasks), strict=True)
     )
     return [next(sums) if is_summed else next(stacks) for is_summed in summed]
+
+
+def tasks_per_thread(seconds: float | None, n_threads: int) -> int:
+    """How many tasks each thread gets, if all took so long the last time."""
+    if seconds is None:
+        return TASKS_PER_THREAD
+    return min(max(int(seconds / n_threads / TASK_SECONDS), 1), TASKS_PER_THREAD)
 
 
 def _bytes(aval: Any) -> int:
@@ -261,7 +280,7 @@ def _places(chunks: Chunks, client: Any) -> tuple[list[Any], list[int]]:
     asked = list({key for own in chunks.held for key in own})
     if client is None or not asked:
         return [None] * count, [0] * count
-    found = client.sync(client.scheduler.who_has, keys=asked)
+    found = told(chunks.places, client, lambda: client.sync(client.scheduler.who_has, keys=asked))
     places, sizes = [], []
     for kind, own in zip(chunks.kinds, chunks.held, strict=True):
         places.append(next((min(found[key]) for key in own if found.get(key)), None))
@@ -314,10 +333,11 @@ Terms = dict[tuple[int, int], list[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """What a task gives: sums of subtrees, and results of parts, stacked."""
+    """What a task gives: sums of subtrees, results of parts, stacked, and how long it took."""
 
     terms: Terms
     stacks: list[Any]
+    seconds: float
 
 
 def run_parts(
@@ -332,6 +352,7 @@ def run_parts(
     recipe: Recipe
     trees: Trees
     names: Mapping[int, str]
+    begin = time.perf_counter()
     content = unpickled(task.content) if isinstance(task.content, list) else task.content
     recipe, trees, kinds, used, names = content
     known = dict(zip(used, map(received, programs), strict=True))
@@ -352,7 +373,8 @@ def run_parts(
         return [out for out, flag in zip(outs, summed, strict=True) if flag]
 
     terms = {(tree.first, tree.height): _sum(tree, summands) for tree in trees}
-    return Result(terms, [np.stack(column) for column in zip(*rows, strict=True)])
+    stacks = [np.stack(column) for column in zip(*rows, strict=True)]
+    return Result(terms, stacks, time.perf_counter() - begin)
 
 
 def add_up(tree: Subtree, results: Sequence[Result]) -> Result:
@@ -361,7 +383,8 @@ def add_up(tree: Subtree, results: Sequence[Result]) -> Result:
     for result in results:
         known |= result.terms
     total = _sum(tree, lambda one: known[one.first, 0], known)
-    return Result({(tree.first, tree.height): total}, [])
+    seconds = sum(result.seconds for result in results)
+    return Result({(tree.first, tree.height): total}, [], seconds)
 
 
 def _sum(tree: Subtree, part: Callable[[Subtree], list[Any]], known: Terms | None = None) -> Any:

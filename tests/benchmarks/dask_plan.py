@@ -45,6 +45,8 @@ def per_pass(
     gradient = ft.jit(ft.grad(lambda w: ft.dask.sum_over(loss)(w, data)))
     w = np.zeros(columns)
     threads, totals.threads = totals.threads, lambda client: workers
+    per_thread = totals.tasks_per_thread  # as kernels that take some time get them
+    totals.tasks_per_thread = lambda seconds, n_threads: totals.TASKS_PER_THREAD
     totals.schedule = counting
     spent = []
     try:
@@ -58,6 +60,7 @@ def per_pass(
             spent.append((cpu - (time.process_time() - idle) * max(wall, 1.0), wall))
     finally:
         totals.threads, totals.schedule = threads, schedule
+        totals.tasks_per_thread = per_thread
     cpu, wall = np.median(spent, 0)
     return (*counted[0], float(cpu), float(wall))
 
