@@ -20,7 +20,7 @@ multiplication, ACM TOMS 34 (2008), article 12.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from functrans.emitter.types import Value
     from functrans.primitives.native.dot_plan import Core
 
+_SQUARE = 4
+"""Rows and terms that are copied together."""
+_LINE = 64
+"""Bytes of a line of the caches."""
 _TERMS = 256
 """Terms that are added up in registers."""
 _BLOCK_BYTES = {8: 192 << 10, 32: 384 << 10}
@@ -46,6 +50,9 @@ _FEWEST_ROWS = 8
 """As many chunks of rows at least, where there is work for them."""
 _CHUNKS = 12
 """As many chunks of rows and columns: threads wait for a part of one in the end."""
+_AHEAD = 3
+"""Lines of the next panel of columns that are fetched for each row of a tile: with the fewest rows
+that fill a block, all of it is near when its turn comes."""
 
 
 def write_packed(e: Routines, a: Array, b: Array, out: Array, core: Core) -> None:
@@ -143,18 +150,19 @@ class _Packed:
     ) -> None:
         """The tiles of some rows and columns."""
         row, k = self.core.row, self.core.summed
+        is_row = k.a == 1
         numbers = (self.m, self.n, row.a, k.a, row.out)
         chunks = (self.tall, self.wide, self.columns, self.across)
         first, terms = self._slice(e, start)
         source = self._at(e, a.pointer, (first, k.a))
         e.b.helper(
-            f"functrans.packed_chunk_{self.dtype}_{self.height}_{self.lanes}",
+            f"functrans.packed_chunk_{self.dtype}_{self.height}_{self.lanes}_{int(is_row)}",
             [
                 *(source, panels.pointer, out.pointer, memory, number, first, terms),
                 *map(e.b.index, (*numbers, *chunks)),
             ],
             None,
-            lambda inner: self._write_chunk(e.on(inner)),
+            lambda inner: self._write_chunk(e.on(inner), is_row),
         )
 
     def _slice(self, e: Routines, start: Array) -> tuple[Value, Value]:
@@ -197,7 +205,7 @@ class _Packed:
                 )
         build.ret()
 
-    def _write_chunk(self, e: Routines) -> None:
+    def _write_chunk(self, e: Routines, is_row: bool) -> None:
         """Block of terms by block of terms."""
         build = e.b
         a, panels, out, memory, number, before, k, m, n, *rest = build.arguments
@@ -221,10 +229,7 @@ class _Packed:
                     own = build.intrinsic("smin", own, build.sub(m, build.index(1)))
                     sources.append(self._at(e, a, (own, row_step), (base, k_step)))
                 target = self._at(e, memory, (panel, block))
-                with e.count(terms) as term:
-                    for r, source in enumerate(sources):
-                        x = e.load(self.dtype, self._at(e, source, (term, k_step)))
-                        e.store(x, self._at(e, target, (term, height), (r, 1)))
+                self._copy_rows(e, sources, target, terms, k_step, is_row)
             with e.count(last, first) as panel, e.count(high) as q:
                 start = build.add(build.mul(panel, k), base)
                 right = self._at(e, panels, (start, self.width))
@@ -234,8 +239,56 @@ class _Packed:
                 within = build.sub(m, row), build.sub(n, column)
                 own = self._at(e, memory, (q, block))
                 done = build.add(before, base)
-                self._tile(e, own, right, terms, done, target, out_step, within, spare)
+                following = self._at(e, right, (k, self.width))
+                ahead = build.mul(q, build.index(self.height * _AHEAD * _LINE))
+                ahead = build.offset(following, ahead)
+                self._tile(e, own, right, terms, done, target, out_step, within, spare, ahead)
         build.ret()
+
+    def _copy_rows(
+        self,
+        e: Routines,
+        sources: Sequence[Value],
+        target: Value,
+        terms: Value,
+        k_step: Value,
+        is_row: bool,
+    ) -> None:
+        """A panel of rows, term by term: by squares, where terms follow each other in memory."""
+        build, done = e.b, e.b.index(0)
+        if is_row:
+            done = build.and_(terms, build.index(-_SQUARE))
+            places = {*range(0, self.height - _SQUARE + 1, _SQUARE), self.height - _SQUARE}
+            with build.loop(build.index(0), done, _SQUARE) as term:
+                for place in sorted(places):
+                    own = [
+                        e.load(self.dtype, self._at(e, source, (term, 1)), _SQUARE)
+                        for source in sources[place : place + _SQUARE]
+                    ]
+                    turned = self._turned(build, [x.value for x in own])
+                    for i, (x, value) in enumerate(zip(own, turned, strict=True)):
+                        to = self._at(e, target, (term, self.height), (i * self.height + place, 1))
+                        e.store(replace(x, parts=(value,)), to)
+        with e.count(terms, done) as term:
+            for r, source in enumerate(sources):
+                x = e.load(self.dtype, self._at(e, source, (term, k_step)))
+                e.store(x, self._at(e, target, (term, self.height), (r, 1)))
+
+    def _turned(self, build: Builder, rows: Sequence[Value]) -> list[Value]:
+        """The columns of a square. Halves of 16 bytes are not left before the last step."""
+        a, b, c, d = rows
+        is_two = self.dtype.itemsize == 8  # in a half
+        low, high = ((0, 4, 2, 6), (1, 5, 3, 7)) if is_two else ((0, 4, 1, 5), (2, 6, 3, 7))
+        first, second = (0, 1, 4, 5), (2, 3, 6, 7)
+        lows, highs = (
+            (build.shuffle(a, b, lanes), build.shuffle(c, d, lanes)) for lanes in (low, high)
+        )
+        order = (
+            [(lows, first), (highs, first), (lows, second), (highs, second)]
+            if is_two
+            else [(lows, first), (lows, second), (highs, first), (highs, second)]
+        )
+        return [build.shuffle(x, y, lanes) for (x, y), lanes in order]
 
     def _tile(
         self,
@@ -248,6 +301,7 @@ class _Packed:
         out_step: Value,
         within: tuple[Value, Value],
         spare: Value,
+        ahead: Value,
     ) -> None:
         """One tile, straight into the result where all of it is inside, else through a copy."""
         build, zero = e.b, e.b.index(0)
@@ -257,9 +311,9 @@ class _Packed:
         )
         size = build.index(self.dtype.itemsize)
         with build.when(is_inside):
-            self._sum(e, left, right, terms, done, target, build.mul(out_step, size))
+            self._sum(e, left, right, terms, done, target, build.mul(out_step, size), ahead)
         with build.when(build.not_(is_inside)):
-            self._sum(e, left, right, terms, zero, spare, build.mul(full[1], size))
+            self._sum(e, left, right, terms, zero, spare, build.mul(full[1], size), ahead)
             extents = [
                 build.intrinsic("smin", own, extent)
                 for own, extent in zip(within, full, strict=True)
@@ -281,38 +335,33 @@ class _Packed:
         done: Value,
         target: Value,
         step: Value,
+        ahead: Value,
     ) -> None:
         """Call the function that sums a tile; it adds to what is there if terms are ``done``."""
         name = f"functrans.packed_{self.dtype}_{self.height}_{self.lanes}"
         e.b.helper(
             name,
-            [left, right, terms, done, target, step],
+            [left, right, terms, done, target, step, ahead],
             None,
             lambda inner: self._write_sum(e.on(inner)),
         )
 
     def _write_sum(self, e: Routines) -> None:
+        """All terms, while what is needed next comes nearer: a row of the result at a time."""
         build, size = e.b, self.dtype.itemsize
-        left, right, terms, done, target, step = build.arguments
-        self._prefetch(build, target, step)
+        left, right, terms, done, target, step, ahead = build.arguments
         tile = list(itertools.product(range(self.height), range(2)))
         sums = [LoopVariable(e, e.constant(self.dtype, 0, self.lanes)) for _ in tile]
-        with e.count(terms) as term:
-            x_at = build.offset(left, build.mul(term, build.index(self.height * size)))
-            y_at = build.offset(right, build.mul(term, build.index(self.width * size)))
-            ys = [
-                e.load(
-                    self.dtype, build.offset(y_at, build.index(v * self.lanes * size)), self.lanes
-                )
-                for v in range(2)
-            ]
-            for r in range(self.height):
-                x = e.load(self.dtype, build.offset(x_at, build.index(r * size)))
-                wide = e.splat(x, self.lanes)
-                for v, y in enumerate(ys):
-                    total = sums[2 * r + v]
-                    fused = build.fma(wide.value, y.value, total.get().value)
-                    total.set(replace(y, parts=(fused,)))
+        height = build.index(self.height)
+        share = build.udiv(build.add(terms, build.index(self.height - 1)), height)
+        with e.count(self.height) as row:
+            self._prefetch(build, build.offset(target, build.mul(step, row)))
+            own = build.offset(ahead, build.mul(row, build.index(_AHEAD * _LINE)))
+            for line in range(_AHEAD):
+                _fetch(build, build.offset(own, build.index(line * _LINE)), 2)
+            first = build.intrinsic("smin", build.mul(row, share), terms)
+            with e.count(build.intrinsic("smin", build.add(first, share), terms), first) as term:
+                self._add_term(e, left, right, term, sums)
 
         def places() -> list[Value]:
             return [
@@ -338,12 +387,35 @@ class _Packed:
             )
         build.ret()
 
-    def _prefetch(self, build: Builder, target: Value, step: Value) -> None:
-        """Have the rows of a result come nearer: each lies in a page that no hardware looks at."""
-        build.module.declarations.setdefault(
-            "llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
-        )
-        for r, last in itertools.product(range(self.height), (0, 1)):
-            row = build.offset(target, build.mul(step, build.index(r)))
-            at = build.offset(row, build.index(last * (self.width * self.dtype.itemsize - 1)))
-            build.statement(f"call void @llvm.prefetch.p0(ptr {at.text}, i32 0, i32 3, i32 1)")
+    def _add_term(
+        self, e: Routines, left: Value, right: Value, term: Value, sums: Sequence[LoopVariable]
+    ) -> None:
+        """Add the products of a term to all sums of a tile."""
+        build, size = e.b, self.dtype.itemsize
+        x_at = build.offset(left, build.mul(term, build.index(self.height * size)))
+        y_at = build.offset(right, build.mul(term, build.index(self.width * size)))
+        ys = [
+            e.load(self.dtype, build.offset(y_at, build.index(v * self.lanes * size)), self.lanes)
+            for v in range(2)
+        ]
+        for r in range(self.height):
+            x = e.load(self.dtype, build.offset(x_at, build.index(r * size)))
+            wide = e.splat(x, self.lanes)
+            for v, y in enumerate(ys):
+                total = sums[2 * r + v]
+                fused = build.fma(wide.value, y.value, total.get().value)
+                total.set(replace(y, parts=(fused,)))
+
+    def _prefetch(self, build: Builder, row: Value) -> None:
+        """Have a row of a result come nearer: each lies in a page that no hardware looks at."""
+        size = self.width * self.dtype.itemsize
+        for place in (*range(0, size, _LINE), size - 1):  # one more if it begins within a line
+            _fetch(build, build.offset(row, build.index(place)), 3)
+
+
+def _fetch(build: Builder, place: Value, locality: int) -> None:
+    """Have a line come nearer: into the first-level cache (3) or the second-level one (2)."""
+    build.module.declarations.setdefault(
+        "llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+    )
+    build.statement(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 0, i32 {locality}, i32 1)")
