@@ -60,8 +60,8 @@ routine
     "primitives": """
 index_arrays native.fortran native.routine_loops
 native.convolution native.cumulative native.dot_plan native.index native.sorting native.ufuncs
-structural
-native.packed
+native.tiles structural
+native.packed native.triangles
 family native.dot slicing sorting
 elementwise movement special.family threefry
 complex_parts creation gather_scatter special.cylinder special.series tapes

@@ -45,14 +45,15 @@ NUM_THREADS = "functrans.num_threads"
 """The symbol of how many threads there may be, a 32-bit integer."""
 
 
-def run_chunks(b: Builder, name: str, context: Value, count: int, first: int = 0) -> None:
+def run_chunks(b: Builder, name: str, context: Value, count: int | Value, first: int = 0) -> None:
     """Call ``void @name(context, k)`` for all ``k`` below ``count``, in any order.
 
     The caller takes part. Threads take the next number from a counter that they share. Numbers from
     ``first`` on wait until those below are done: whoever finds none of them left gives its
     processor away until the others have finished theirs. Two regions would start threads twice.
     """
-    arguments = [Value(f"@{name}", POINTER), context, b.index(count), b.index(first)]
+    number = count if isinstance(count, Value) else b.index(count)
+    arguments = [Value(f"@{name}", POINTER), context, number, b.index(first)]
     b.call(RUN_CHUNKS, arguments, None)
 
 

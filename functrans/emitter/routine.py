@@ -166,10 +166,11 @@ class Routines(Numbers):
 
     def in_chunks(
         self,
-        count: int,
+        count: int | Value,
         arrays: Sequence[Array],
         write: Callable[[Routines, list[Array], Value], None],
         first: int = 0,
+        on_threads: bool = True,
     ) -> None:
         """Run a piece of code for all ``k`` below ``count``, on as many threads as there may be.
 
@@ -179,6 +180,7 @@ class Routines(Numbers):
           write: writes the code, given the emitter of a function of its own (``on``), the arrays in
             it, and ``k``.
           first: pieces that are done before any other one begins, which may read what they write.
+          on_threads: whether it is worth threads.
         """
         b = self.b
         name = f"chunk{b.module.next_number()}"
@@ -198,7 +200,7 @@ class Routines(Numbers):
         write(self.on(inner), own, inner.arguments[1])
         inner.ret()
         inner.finish()
-        if self.on_threads:
+        if self.on_threads and on_threads:
             run_chunks(b, name, context, count, first)
             return
         b.module.helpers[f"@{name}"] = True  # defined, not declared

@@ -46,9 +46,9 @@ from functrans.primitives.native.fortran import (
     in_double,
     number_of,
     offset,
-    solve_triangle,
 )
 from functrans.primitives.native.routine_loops import LoopVariable
+from functrans.primitives.native.triangles import solve_triangle
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.structural import zeros_like_aval
 from functrans.records import dataclass

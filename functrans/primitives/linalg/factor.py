@@ -45,10 +45,12 @@ from functrans.primitives.native.fortran import (
     move_by_column,
     move_by_row,
 )
+from functrans.primitives.native.triangles import factors_on_tiles, write_cholesky
 from functrans.primitives.slicing import BasicIndex, slice_index
 
 if TYPE_CHECKING:
     from functrans.emitter.routine import Array, Routines
+    from functrans.emitter.types import Value
 
 # cholesky ---------------------------------------------------------------------------------------
 
@@ -90,9 +92,17 @@ def _cholesky_lower(e: Routines, operands: Sequence[Array], results: Sequence[Ar
     with each_matrix(e, (a, out), len(a.shape) - 2) as (matrix, factor):
         x = scratch or factor
         convert(e, matrix, x)
-        call(e, f"lapack.{LETTER[x.dtype.char]}potrf", "U", n, x, n, status.clear().pointer)
-        error = np.linalg.LinAlgError
-        e.fail_when(status.is_bad(), error, "Matrix is not positive definite")
+
+        def factored(size: int | Value, corner: Array | Value) -> None:
+            name = f"lapack.{LETTER[x.dtype.char]}potrf"
+            call(e, name, "U", size, corner, n, status.clear().pointer)
+            error = np.linalg.LinAlgError
+            e.fail_when(status.is_bad(), error, "Matrix is not positive definite")
+
+        if factors_on_tiles(n, x.dtype):
+            write_cholesky(e, x, lambda size, corner: factored(e.by_reference(size), corner))
+        else:
+            factored(n, x)
         if scratch is not None:
             convert(e, scratch, factor)
         clear_triangle(e, factor, is_upper=True)

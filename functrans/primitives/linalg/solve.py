@@ -67,9 +67,9 @@ from functrans.primitives.native.fortran import (
     in_double,
     move_by_row,
     number_of,
-    solve_triangle,
 )
 from functrans.primitives.native.fortran import factorize as write_factors
+from functrans.primitives.native.triangles import solve_triangle
 from functrans.primitives.slicing import BasicIndex, slice_index
 from functrans.primitives.sorting import select_along
 from functrans.primitives.structural import broadcast_to, reshape, to_front, zeros_like_aval

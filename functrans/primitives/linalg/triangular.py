@@ -31,7 +31,8 @@ from functrans.primitives.linalg.common import (
     scipy_linalg,
     substitutions,
 )
-from functrans.primitives.native.fortran import convert, each_matrix, solve_triangle
+from functrans.primitives.native.fortran import convert, each_matrix
+from functrans.primitives.native.triangles import solve_triangle
 from functrans.primitives.structural import moveaxis, reshape, to_front, zeros_like_aval
 
 if TYPE_CHECKING:

@@ -417,38 +417,6 @@ LETTER = {"f": "s", "d": "d", "F": "c", "D": "z"}
 """First letter of the names of routines, by dtype."""
 
 
-def solve_triangle(
-    e: Routines,
-    matrix: Array,
-    x: Array,
-    *,
-    lower: bool,
-    trans: str = "N",
-    unit_diagonal: bool = False,
-    by_column: bool = False,
-) -> None:
-    """Solve ``op(matrix) y = x`` in place of ``x[n, k]``, which lies by row.
-
-    By column the unknowns are ``y^T``, and the system is ``y^T op(matrix)^T = x^T``. The matrix by
-    column is ``m = matrix^T``, and ``op(matrix)^T`` is ``m``, ``m^T`` or ``m^H`` when ``op`` is
-    ``N``, ``T`` or ``C``: the same letter, of the other triangle. If the matrix itself lies by
-    column it is ``matrix^T`` or ``matrix`` for ``N`` or ``T``; ``C`` is not to be had. A single
-    unknown vector has a routine of its own, for the system as it stands.
-    """
-    n, k = x.shape
-    uplo = "L" if lower == by_column else "U"
-    diagonal = "U" if unit_diagonal else "N"
-    letter = LETTER[x.dtype.char]
-    is_vector = k == 1 and (trans != "C" or x.dtype.kind == "f")
-    if by_column != is_vector:
-        trans = {"N": "T", "T": "N", "C": "N"}[trans]
-    if is_vector:
-        call(e, f"blas.{letter}trsv", uplo, trans, diagonal, n, matrix, n, x, 1)
-        return
-    one = scalar(e, x.dtype, 1)
-    call(e, f"blas.{letter}trsm", "R", uplo, trans, diagonal, k, n, one, matrix, n, x, k)
-
-
 def factorize(
     e: Routines, matrix: Array, factors: Array, interchanges: Interchanges, status: Status
 ) -> None:

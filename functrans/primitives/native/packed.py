@@ -19,26 +19,18 @@ multiplication, ACM TOMS 34 (2008), article 12.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from functrans.primitives.native.dot_plan import WORTH_THREADS
-from functrans.primitives.native.routine_loops import LoopVariable
+from functrans.primitives.native.tiles import Tiles
 
 if TYPE_CHECKING:
-    from functrans.emitter.builder import Builder
     from functrans.emitter.routine import Array, Routines
     from functrans.emitter.types import Value
     from functrans.primitives.native.dot_plan import Core
 
-_SQUARE = 4
-"""Rows and terms that are copied together."""
-_LINE = 64
-"""Bytes of a line of the caches."""
 _TERMS = 256
 """Terms that are added up in registers."""
 _BLOCK_BYTES = {8: 192 << 10, 32: 384 << 10}
@@ -50,9 +42,6 @@ _FEWEST_ROWS = 8
 """As many chunks of rows at least, where there is work for them."""
 _CHUNKS = 12
 """As many chunks of rows and columns: threads wait for a part of one in the end."""
-_AHEAD = 3
-"""Lines of the next panel of columns that are fetched for each row of a tile: with the fewest rows
-that fill a block, all of it is near when its turn comes."""
 
 
 def write_packed(e: Routines, a: Array, b: Array, out: Array, core: Core) -> None:
@@ -66,9 +55,8 @@ class _Packed:
     def __init__(self, e: Routines, dtype: np.dtype, core: Core) -> None:
         self.e, self.dtype, self.core = e, dtype, core
         registers = e.b.module.machine.registers
-        is_wide = registers > 8
-        self.lanes = (64 if is_wide else 32) // dtype.itemsize
-        self.height, self.width = (12 if is_wide else 6), 2 * self.lanes
+        self.tiles = tiles = Tiles(registers, dtype)
+        self.lanes, self.height, self.width = tiles.lanes, tiles.height, tiles.width
         self.m, self.n, self.k = core.row.extent, core.column.extent, core.summed.extent
         self.across = -(-self.n // self.width)  # panels of columns
         down = -(-self.m // self.height)
@@ -130,7 +118,7 @@ class _Packed:
         numbers = (self.n, k.b, column.b)
         is_row = column.b == 1
         first, terms = self._slice(e, start)
-        source = self._at(e, b.pointer, (first, k.b))
+        source = self.tiles.at(e, b.pointer, (first, k.b))
         e.b.helper(
             f"functrans.packed_copy_{self.dtype}_{self.lanes}_{int(is_row)}",
             [source, panels.pointer, panel, terms, *map(e.b.index, numbers)],
@@ -154,7 +142,7 @@ class _Packed:
         numbers = (self.m, self.n, row.a, k.a, row.out)
         chunks = (self.tall, self.wide, self.columns, self.across)
         first, terms = self._slice(e, start)
-        source = self._at(e, a.pointer, (first, k.a))
+        source = self.tiles.at(e, a.pointer, (first, k.a))
         e.b.helper(
             f"functrans.packed_chunk_{self.dtype}_{self.height}_{self.lanes}_{int(is_row)}",
             [
@@ -171,37 +159,28 @@ class _Packed:
         left = e.b.sub(e.b.index(self.k), first)
         return first, e.b.intrinsic("smin", left, e.b.index(self.depth))
 
-    def _at(self, e: Routines, pointer: Value, *terms: tuple[Value | int, Value | int]) -> Value:
-        """The address of an element, by indices and their steps."""
-        build = e.b
-        total = build.index(0)
-        for pair in terms:
-            index, step = (x if not isinstance(x, int) else build.index(x) for x in pair)
-            total = build.add(total, build.mul(index, step))
-        return build.offset(pointer, build.mul(total, build.index(self.dtype.itemsize)))
-
     def _write_copy_columns(self, e: Routines, is_row: bool) -> None:
         """Behind the last column, that again, whose sums nobody reads."""
         build = e.b
         b, panels, panel, k, n, k_step, column_step = build.arguments
         first = build.mul(panel, build.index(self.width))
-        target = self._at(e, panels, (panel, build.mul(k, build.index(self.width))))
+        target = self.tiles.at(e, panels, (panel, build.mul(k, build.index(self.width))))
         is_full = build.icmp("sle", build.add(first, build.index(self.width)), n)
         single = build.true()
         if is_row:
             with build.when(is_full), e.count(k) as row:
                 for start in (0, self.lanes):
-                    source = self._at(e, b, (row, k_step), (first, 1), (start, 1))
-                    to = self._at(e, target, (row, self.width), (start, 1))
+                    source = self.tiles.at(e, b, (row, k_step), (first, 1), (start, 1))
+                    to = self.tiles.at(e, target, (row, self.width), (start, 1))
                     e.store(e.load(self.dtype, source, self.lanes), to)
             single = build.not_(is_full)
         with build.when(single), e.count(self.width) as place:
             own = build.intrinsic("smin", build.add(first, place), build.sub(n, build.index(1)))
             with e.count(k) as row:
-                source = self._at(e, b, (row, k_step), (own, column_step))
+                source = self.tiles.at(e, b, (row, k_step), (own, column_step))
                 e.store(
                     e.load(self.dtype, source),
-                    self._at(e, target, (row, self.width), (place, 1)),
+                    self.tiles.at(e, target, (row, self.width), (place, 1)),
                 )
         build.ret()
 
@@ -215,7 +194,7 @@ class _Packed:
         first_row = build.mul(build.mul(rows, tall), height)
         first = build.mul(columns, wide)
         last = build.intrinsic("smin", build.add(first, wide), across)
-        spare = build.alloca_bytes(self.height * self.width * self.dtype.itemsize)
+        spare = self.tiles.spare(e)
         left = build.sub(m, first_row)
         high = build.udiv(build.add(left, build.index(self.height - 1)), height)
         high = build.intrinsic("smin", high, tall)
@@ -227,195 +206,21 @@ class _Packed:
                 for r in range(self.height):
                     own = build.add(build.mul(panel, height), build.add(first_row, build.index(r)))
                     own = build.intrinsic("smin", own, build.sub(m, build.index(1)))
-                    sources.append(self._at(e, a, (own, row_step), (base, k_step)))
-                target = self._at(e, memory, (panel, block))
-                self._copy_rows(e, sources, target, terms, k_step, is_row)
+                    sources.append(self.tiles.at(e, a, (own, row_step), (base, k_step)))
+                target = self.tiles.at(e, memory, (panel, block))
+                self.tiles.copy_rows(e, sources, target, terms, k_step, is_row)
             with e.count(last, first) as panel, e.count(high) as q:
                 start = build.add(build.mul(panel, k), base)
-                right = self._at(e, panels, (start, self.width))
+                right = self.tiles.at(e, panels, (start, self.width))
                 row = build.add(first_row, build.mul(q, height))
                 column = build.mul(panel, build.index(self.width))
-                target = self._at(e, out, (row, out_step), (column, 1))
+                target = self.tiles.at(e, out, (row, out_step), (column, 1))
                 within = build.sub(m, row), build.sub(n, column)
-                own = self._at(e, memory, (q, block))
+                own = self.tiles.at(e, memory, (q, block))
                 done = build.add(before, base)
-                following = self._at(e, right, (k, self.width))
-                ahead = build.mul(q, build.index(self.height * _AHEAD * _LINE))
-                ahead = build.offset(following, ahead)
-                self._tile(e, own, right, terms, done, target, out_step, within, spare, ahead)
-        build.ret()
-
-    def _copy_rows(
-        self,
-        e: Routines,
-        sources: Sequence[Value],
-        target: Value,
-        terms: Value,
-        k_step: Value,
-        is_row: bool,
-    ) -> None:
-        """A panel of rows, term by term: by squares, where terms follow each other in memory."""
-        build, done = e.b, e.b.index(0)
-        if is_row:
-            done = build.and_(terms, build.index(-_SQUARE))
-            places = {*range(0, self.height - _SQUARE + 1, _SQUARE), self.height - _SQUARE}
-            with build.loop(build.index(0), done, _SQUARE) as term:
-                for place in sorted(places):
-                    own = [
-                        e.load(self.dtype, self._at(e, source, (term, 1)), _SQUARE)
-                        for source in sources[place : place + _SQUARE]
-                    ]
-                    turned = self._turned(build, [x.value for x in own])
-                    for i, (x, value) in enumerate(zip(own, turned, strict=True)):
-                        to = self._at(e, target, (term, self.height), (i * self.height + place, 1))
-                        e.store(replace(x, parts=(value,)), to)
-        with e.count(terms, done) as term:
-            for r, source in enumerate(sources):
-                x = e.load(self.dtype, self._at(e, source, (term, k_step)))
-                e.store(x, self._at(e, target, (term, self.height), (r, 1)))
-
-    def _turned(self, build: Builder, rows: Sequence[Value]) -> list[Value]:
-        """The columns of a square. Halves of 16 bytes are not left before the last step."""
-        a, b, c, d = rows
-        is_two = self.dtype.itemsize == 8  # in a half
-        low, high = ((0, 4, 2, 6), (1, 5, 3, 7)) if is_two else ((0, 4, 1, 5), (2, 6, 3, 7))
-        first, second = (0, 1, 4, 5), (2, 3, 6, 7)
-        lows, highs = (
-            (build.shuffle(a, b, lanes), build.shuffle(c, d, lanes)) for lanes in (low, high)
-        )
-        order = (
-            [(lows, first), (highs, first), (lows, second), (highs, second)]
-            if is_two
-            else [(lows, first), (lows, second), (highs, first), (highs, second)]
-        )
-        return [build.shuffle(x, y, lanes) for (x, y), lanes in order]
-
-    def _tile(
-        self,
-        e: Routines,
-        left: Value,
-        right: Value,
-        terms: Value,
-        done: Value,
-        target: Value,
-        out_step: Value,
-        within: tuple[Value, Value],
-        spare: Value,
-        ahead: Value,
-    ) -> None:
-        """One tile, straight into the result where all of it is inside, else through a copy."""
-        build, zero = e.b, e.b.index(0)
-        full = [build.index(extent) for extent in (self.height, self.width)]
-        is_inside = build.and_(
-            *[build.icmp("sge", own, extent) for own, extent in zip(within, full, strict=True)]
-        )
-        size = build.index(self.dtype.itemsize)
-        with build.when(is_inside):
-            self._sum(e, left, right, terms, done, target, build.mul(out_step, size), ahead)
-        with build.when(build.not_(is_inside)):
-            self._sum(e, left, right, terms, zero, spare, build.mul(full[1], size), ahead)
-            extents = [
-                build.intrinsic("smin", own, extent)
-                for own, extent in zip(within, full, strict=True)
-            ]
-            with e.each(extents) as (i, j):
-                x = e.load(self.dtype, self._at(e, spare, (i, self.width), (j, 1)))
-                to = self._at(e, target, (i, out_step), (j, 1))
-                with build.when(build.icmp("ne", done, zero)):
-                    e.store(e.add(e.load(self.dtype, to), x), to)
-                with build.when(build.icmp("eq", done, zero)):
-                    e.store(x, to)
-
-    def _sum(
-        self,
-        e: Routines,
-        left: Value,
-        right: Value,
-        terms: Value,
-        done: Value,
-        target: Value,
-        step: Value,
-        ahead: Value,
-    ) -> None:
-        """Call the function that sums a tile; it adds to what is there if terms are ``done``."""
-        name = f"functrans.packed_{self.dtype}_{self.height}_{self.lanes}"
-        e.b.helper(
-            name,
-            [left, right, terms, done, target, step, ahead],
-            None,
-            lambda inner: self._write_sum(e.on(inner)),
-        )
-
-    def _write_sum(self, e: Routines) -> None:
-        """All terms, while what is needed next comes nearer: a row of the result at a time."""
-        build, size = e.b, self.dtype.itemsize
-        left, right, terms, done, target, step, ahead = build.arguments
-        tile = list(itertools.product(range(self.height), range(2)))
-        sums = [LoopVariable(e, e.constant(self.dtype, 0, self.lanes)) for _ in tile]
-        height = build.index(self.height)
-        share = build.udiv(build.add(terms, build.index(self.height - 1)), height)
-        with e.count(self.height) as row:
-            self._prefetch(build, build.offset(target, build.mul(step, row)))
-            own = build.offset(ahead, build.mul(row, build.index(_AHEAD * _LINE)))
-            for line in range(_AHEAD):
-                _fetch(build, build.offset(own, build.index(line * _LINE)), 2)
-            first = build.intrinsic("smin", build.mul(row, share), terms)
-            with e.count(build.intrinsic("smin", build.add(first, share), terms), first) as term:
-                self._add_term(e, left, right, term, sums)
-
-        def places() -> list[Value]:
-            return [
-                build.offset(
-                    build.offset(target, build.mul(step, build.index(r))),
-                    build.index(v * self.lanes * size),
+                following = self.tiles.at(e, right, (k, self.width))
+                ahead = build.offset(following, build.mul(q, build.index(self.tiles.fetched)))
+                self.tiles.sum_within(
+                    e, own, right, terms, target, out_step, within, spare, done=done, ahead=ahead
                 )
-                for r, v in tile
-            ]
-
-        def finish(combine: Callable[[Value, LoopVariable], None]) -> None:
-            for place, total in zip(places(), sums, strict=True):
-                combine(place, total)
-
-        is_first = build.icmp("eq", done, build.index(0))
-        with build.when(is_first):
-            finish(lambda place, total: e.store(total.get(), place))
-        with build.when(build.not_(is_first)):
-            finish(
-                lambda place, total: e.store(
-                    e.add(e.load(self.dtype, place, self.lanes), total.get()), place
-                )
-            )
         build.ret()
-
-    def _add_term(
-        self, e: Routines, left: Value, right: Value, term: Value, sums: Sequence[LoopVariable]
-    ) -> None:
-        """Add the products of a term to all sums of a tile."""
-        build, size = e.b, self.dtype.itemsize
-        x_at = build.offset(left, build.mul(term, build.index(self.height * size)))
-        y_at = build.offset(right, build.mul(term, build.index(self.width * size)))
-        ys = [
-            e.load(self.dtype, build.offset(y_at, build.index(v * self.lanes * size)), self.lanes)
-            for v in range(2)
-        ]
-        for r in range(self.height):
-            x = e.load(self.dtype, build.offset(x_at, build.index(r * size)))
-            wide = e.splat(x, self.lanes)
-            for v, y in enumerate(ys):
-                total = sums[2 * r + v]
-                fused = build.fma(wide.value, y.value, total.get().value)
-                total.set(replace(y, parts=(fused,)))
-
-    def _prefetch(self, build: Builder, row: Value) -> None:
-        """Have a row of a result come nearer: each lies in a page that no hardware looks at."""
-        size = self.width * self.dtype.itemsize
-        for place in (*range(0, size, _LINE), size - 1):  # one more if it begins within a line
-            _fetch(build, build.offset(row, build.index(place)), 3)
-
-
-def _fetch(build: Builder, place: Value, locality: int) -> None:
-    """Have a line come nearer: into the first-level cache (3) or the second-level one (2)."""
-    build.module.declarations.setdefault(
-        "llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
-    )
-    build.statement(f"call void @llvm.prefetch.p0(ptr {place.text}, i32 0, i32 {locality}, i32 1)")
