@@ -22,7 +22,7 @@ from functrans.core.primitive import Primitive, nondifferentiable
 from functrans.core.source import SourceLine, resolve
 from functrans.core.state import name_scope
 from functrans.errors import CacheFormatError, JaxprTypeError, UnsupportedOperationError
-from functrans.ir import parameters
+from functrans.ir import encoding, parameters
 from functrans.ir.check import check_jaxpr, check_same_signature
 from functrans.ir.printing import equation_text, letters, line_resolver, pretty, to_dot
 from functrans.ir.serialize import load, save, structural_hash
@@ -61,6 +61,7 @@ opaque_p = Primitive(
 def _known_primitives(monkeypatch):
     for primitive in (call_p, opaque_p):
         monkeypatch.setitem(tables.BY_NAME, primitive.name, primitive)
+        monkeypatch.setitem(encoding._own, primitive.name, primitive)
 
 
 def staged(fun, *avals, **options):
@@ -246,6 +247,11 @@ def test_primitives_have_names_of_their_own():
     found = [*first_order.PRIMITIVES, *HIGHER_ORDER]
     assert len(tables.BY_NAME) == len(found)
     assert all(tables.BY_NAME[p.name] is p for p in found)
+    assert all(encoding.primitive_name(p) == p.name for p in found)
+    assert encoding._own == tables.BY_NAME
+    other = replace(found[0])
+    with pytest.raises(UnsupportedOperationError, match="not in the table"):
+        encoding.primitive_name(other)
 
 
 def test_check_accepts_staged_programs():

@@ -230,8 +230,8 @@ class Jaxpr:
 
 def _method(name: str) -> Callable[..., Any]:
     """The function behind a method."""
-    methods: Mapping[str, Callable[..., Any]] = deferred.jaxpr_methods()
-    return methods[name]
+    method: Callable[..., Any] = getattr(deferred, f"jaxpr_{name}")
+    return method
 
 
 def subjaxprs(params: Mapping[str, Any]) -> Iterator[Jaxpr]:

@@ -15,6 +15,7 @@ from functrans import pytrees as tree
 from functrans.control.bodies import finish_results, flatten_operands, stage_body
 from functrans.core.arguments import name_of, named
 from functrans.core.avals import ShapedArray
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of
 from functrans.core.source import here
@@ -24,6 +25,7 @@ from functrans.errors import ShapeError
 from functrans.random.keys import fold_in
 
 
+@boundary
 def map(fun: Callable[..., Any], batch: Any, *, key: Any = None) -> Any:  # as lax.map
     """Apply a function to each item of a batch, on the workers of Dask.
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.arguments import name_of, named
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import shape_of
 from functrans.core.source import here
@@ -25,6 +26,7 @@ from functrans.errors import ShapeError
 from functrans.transforms.jacobian import jacobian as local_jacobian
 
 
+@boundary
 @transform
 def jacobian(fun: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """The Jacobian of a function of data in parts, by blocks of rows, as Dask arrays.

@@ -15,6 +15,7 @@ from functrans.control.bodies import Body, finish_results, stage_body
 from functrans.control.collectives import axis_index
 from functrans.core.arguments import canonical, name_of, named
 from functrans.core.avals import ShapedArray
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
@@ -46,6 +47,7 @@ class P:
         return f"P({', '.join(map(repr, self.names))})"
 
 
+@boundary
 @transform
 def shard_map(
     fun: Callable[..., Any],

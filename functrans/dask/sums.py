@@ -13,6 +13,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.control.bodies import finish_results, mismatch
 from functrans.core.arguments import name_of, named
+from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
 from functrans.core.dispatch import dtype_of
 from functrans.core.transformed import transform
@@ -22,6 +23,7 @@ from functrans.dask.staged import Parts, stage_parts
 from functrans.primitives.structural import cast
 
 
+@boundary
 @transform
 def sum_over(fun: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function that adds up another one over parts of data.

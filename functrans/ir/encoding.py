@@ -17,6 +17,7 @@ Layer: ``ir``.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,6 +31,10 @@ from functrans.errors import CacheFormatError, UnsupportedOperationError
 
 _LARGEST_PLAIN_INT = 1 << 63
 
+_own: dict[str, Primitive] = {}
+"""Primitives of functrans by name, as far as was asked. Programs are hashed before they are
+compiled for the first time; importing all primitives would be a fifth of that."""
+
 
 def primitive_name(primitive: Primitive) -> str:
     """The name by which a file or a hash refers to a primitive.
@@ -37,14 +42,23 @@ def primitive_name(primitive: Primitive) -> str:
     Raises:
       UnsupportedOperationError: the name does not say which primitive it is.
     """
-    known: Primitive | None = deferred.primitives.get(primitive.name)
-    if known is not primitive:
+    if not _is_own(primitive):
         raise UnsupportedOperationError(
             f"primitive {primitive.name} is not in the table of primitives, so that its name does "
             "not say what it does to readers of files and hashes; only functrans' own primitives "
             "can be written and hashed"
         )
-    return known.name
+    return primitive.name
+
+
+def _is_own(primitive: Primitive) -> bool:
+    """Whether a module of functrans lists it, which has been imported, as it made it."""
+    if _own.get(primitive.name) is not primitive:
+        package = __name__.partition(".")[0] + "."
+        for name, module in list(sys.modules.items()):
+            if name.startswith(package):
+                _own.update({own.name: own for own in vars(module).get("PRIMITIVES", ())})
+    return _own.get(primitive.name) is primitive
 
 
 def primitive_named(name: str) -> Primitive:

@@ -417,3 +417,6 @@ def slice_update(x: Operand, v: Any, index: BasicIndex) -> Array:
 
 
 PRIMITIVES: tuple[Primitive, ...] = (slice_p, embed_p, slice_update_p)
+
+RECORDS = {record.__name__: record for record in (BasicIndex,)}
+"""Immutable classes of parameters, whose ``__slots__`` are the arguments of the constructor."""
