@@ -86,8 +86,10 @@ pushing
 programs
 """,
     "arrays": """
-masked sparse
+callers masked sparse writes
 indexing
+items
+python_values
 operators
 """,
     "compiler": """

@@ -3,7 +3,7 @@
 Here: ``index_value`` (read), ``updated`` (write, or combine, as a function) for every index that
 NumPy knows, in any mixture: integers, slices, ``None``, ``...``, integer arrays and lists, boolean
 masks, traced integers, traced masks. Not here: the primitives (``primitives.indexing``,
-``primitives.slicing``), views and in-place syntax (``operators``), a selection by a traced mask
+``primitives.slicing``), basic indices and views (``items``), a selection by a traced mask
 (``masked``).
 
 The parts of an index, from left to right, take axes of the array. Slices are applied first, by one
@@ -532,6 +532,10 @@ def check_storable(value: Operand, dtype: np.dtype) -> None:
             f"cannot store {dtype_of(value)} values in a traced array of {dtype}{here()}; use "
             f"x = x.astype({str(dtype_of(value))!r}) first"
         )
+
+
+PLAIN_OPERANDS = frozenset({int, float, complex, bool, np.ndarray, np.float64, np.float32})
+"""Types of plain operands that need no look (an exact type: a masked array is an ndarray, too)."""
 
 
 def as_value(value: Any) -> Any:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.arrays.indexing import plain_array as plain_array
-from functrans.arrays.operators import fresh as fresh
-from functrans.arrays.operators import register_view
+from functrans.arrays.writes import fresh as fresh
+from functrans.arrays.writes import register_view
 from functrans.core.avals import PYTHON_SCALARS
 from functrans.core.caching import remembered
 from functrans.core.dispatch import Tracer, dtype_of, shape_of, standing

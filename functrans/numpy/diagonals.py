@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from functrans.arrays.operators import assign
+from functrans.arrays.writes import assign
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.numpy.common import (

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from functrans.arrays.masked import MaskedSelection
-from functrans.arrays.operators import reject_out, write
+from functrans.arrays.writes import reject_out, write
 from functrans.core.boundary import shorten
 from functrans.core.dispatch import Tracer, written
 from functrans.core.state import open_traces

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.arrays.indexing import updated
-from functrans.arrays.operators import assign, getitem
+from functrans.arrays.items import getitem
+from functrans.arrays.writes import assign
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.values import Array
 from functrans.errors import ShapeError

@@ -17,14 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
+from functrans.arrays.callers import is_plain_code, is_rebinding
 from functrans.arrays.indexing import index_value
-from functrans.arrays.operators import (
-    assign,
-    is_plain_code,
-    is_rebinding,
-    nested_elements,
-    write,
-)
+from functrans.arrays.python_values import nested_elements
+from functrans.arrays.writes import assign, write
 from functrans.core.boundary import boundary, shorten
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here

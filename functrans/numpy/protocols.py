@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from functrans.arrays.operators import as_operand, is_augmented, is_foreign, reject_out
+from functrans.arrays.callers import is_augmented
+from functrans.arrays.operators import as_operand, is_foreign
+from functrans.arrays.writes import reject_out
 from functrans.core.boundary import note_refusal, shorten
 from functrans.core.caching import remembered
 from functrans.core.deferred import deferred

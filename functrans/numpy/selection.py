@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from functrans.arrays.indexing import fitted
-from functrans.arrays.operators import assign, write
+from functrans.arrays.writes import assign, write
 from functrans.core.dispatch import Tracer, dtype_of, shape_of
 from functrans.core.source import here
 from functrans.core.values import Array

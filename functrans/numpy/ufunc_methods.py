@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from functrans.arrays.indexing import index_value, updated
-from functrans.arrays.operators import assign
+from functrans.arrays.writes import assign
 from functrans.core.caching import remembered
 from functrans.core.dispatch import dtype_of, shape_of
 from functrans.core.source import here

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
-from functrans.arrays.operators import fresh
+from functrans.arrays.writes import fresh
 from functrans.core.boundary import note_refusal
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer

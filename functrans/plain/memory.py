@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from functrans.arrays.callers import is_augmented
 from functrans.arrays.masked import MaskedSelection
-from functrans.arrays.operators import element, is_augmented, nested_elements
+from functrans.arrays.python_values import element, nested_elements
 from functrans.core.dispatch import Alias, Tracer, aval_of, bind, standing, within
 from functrans.core.source import here
 from functrans.core.state import open_traces, rebinds

@@ -25,13 +25,9 @@ from typing import Any
 import numpy as np
 
 import functrans.numpy as fnp
+from functrans.arrays.callers import is_plain_code
 from functrans.arrays.masked import MaskedSelection
-from functrans.arrays.operators import (
-    is_plain_code,
-    is_python_number,
-    made_python_number,
-    python_number,
-)
+from functrans.arrays.python_values import is_python_number, made_python_number, python_number
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer, standing
 from functrans.core.source import here

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.arrays.operators import register_view
+from functrans.arrays.writes import register_view
 from functrans.core.source import here
 from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from functrans import pytrees, tree
-from functrans.arrays.operators import is_augmented
+from functrans.arrays.callers import is_augmented
 from functrans.compat.jax.settings import config, edge, shorten_as_set
 from functrans.compat.jax.values import CPU, of_copies
 from functrans.control import custom_rules

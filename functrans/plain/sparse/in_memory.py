@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from functrans.arrays.operators import register_view
+from functrans.arrays.writes import register_view
 from functrans.core.dispatch import Tracer
 from functrans.plain.sparse.matrices import TracedSparse
 from functrans.plain.sparse.parts import refused
