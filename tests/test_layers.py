@@ -117,8 +117,9 @@ export interop origins
 binomial calls closures inline lanes
 call_records native
 bodies custom_calls
-branches custom_rules
-callbacks loops
+branches rule_conventions
+custom_rules loops
+callbacks
 while_loop
 reversal
 revolve

@@ -26,7 +26,8 @@ from functrans import pytrees as tree
 from functrans.autograd.modes import modes
 from functrans.autograd.recording import PERMANENT, ImperativeTrace, node_of
 from functrans.autograd.tensors import Tensor, View
-from functrans.control.custom_rules import _UserPullback, _UserVjpCall, custom_jvp, custom_vjp
+from functrans.control.custom_rules import custom_jvp, custom_vjp
+from functrans.control.rule_conventions import UserPullback, UserVjpCall
 from functrans.core.arguments import tangent_dtype
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.dispatch import Tracer, aval_of, bind, dtype_of, owner, tracing
@@ -250,7 +251,7 @@ _OWN_ATTRIBUTES = frozenset(
 _CONTAINERS = frozenset({list, tuple, dict})
 
 
-class _FunctionCall(_UserVjpCall):
+class _FunctionCall(UserVjpCall):
     """A call of a ``Function`` that has a backward function."""
 
     __slots__ = ("function",)
@@ -258,7 +259,7 @@ class _FunctionCall(_UserVjpCall):
 
     def forward(
         self, closed: Sequence[Any], args: Sequence[Any], perturbed: Sequence[bool]
-    ) -> tuple[list[Any], list[Any], _UserPullback]:
+    ) -> tuple[list[Any], list[Any], UserPullback]:
         """The user's ``forward``; what a linear program pushes forward is pushed by his ``jvp``."""
         function = self.function
         function.perturbed = tuple(perturbed)

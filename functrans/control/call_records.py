@@ -1,7 +1,7 @@
 """Functions with derivative rules of their own, as records: what the equations carry.
 
 Here: ``JvpCall``, ``VjpCall`` and ``Pullback`` (abstract), and what they become under ``vmap``. Not
-here: the primitives (``control.custom_calls``), the users' conventions (``control.custom_rules``).
+here: the primitives (``control.custom_calls``), users' conventions (``control.rule_conventions``).
 
 Layer: ``control``.
 """

@@ -1,7 +1,7 @@
 """Functions with derivative rules of their own as equations: the primitives behind the decorators.
 
 Here: the primitives ``custom_jvp``, ``custom_vjp`` and ``linear_call``. Not here: the decorators
-and the calling conventions of users' rules (``control.custom_rules``).
+(``control.custom_rules``), the calling conventions of users' rules (``control.rule_conventions``).
 
 A call is one equation until it is differentiated. Where values are at hand (in ``grad``, ``jvp``)
 its parameter is the Python function, which runs on values, so that ``if`` works in it; when the

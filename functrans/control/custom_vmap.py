@@ -22,8 +22,9 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.control.bodies import check_structure, flatten_operands, stage_body
 from functrans.control.calls import is_nonzero, kept_residuals, to_front
-from functrans.control.custom_rules import Late, by_position
+from functrans.control.custom_rules import Late
 from functrans.control.native import run
+from functrans.control.rule_conventions import by_position
 from functrans.control.scanning import map as map_sequentially
 from functrans.core.arguments import check_callable, name_of, result_leaf, take_over
 from functrans.core.avals import Aval, Zero

@@ -25,12 +25,8 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.control.callbacks import pure_callback
 from functrans.control.custom_calls import guarded
-from functrans.control.custom_rules import (
-    _UserPullback,
-    _UserVjpCall,
-    custom_jvp,
-    custom_vjp,
-)
+from functrans.control.custom_rules import custom_jvp, custom_vjp
+from functrans.control.rule_conventions import UserPullback, UserVjpCall
 from functrans.core.arguments import check_callable, name_of, named
 from functrans.core.avals import is_differentiable_dtype
 from functrans.core.boundary import as_user
@@ -352,13 +348,13 @@ class External:
         return UserMap(self.label, n, push)
 
 
-class _PushedCall(_UserVjpCall):
+class _PushedCall(UserVjpCall):
     """A call of a function that has rules for both modes."""
 
     __slots__ = ("pusher",)
     pusher: Callable[[Any, Sequence[Any]], list[Any]]
 
-    def forward(self, *given: Any) -> tuple[list[Any], list[Any], _UserPullback]:
+    def forward(self, *given: Any) -> tuple[list[Any], list[Any], UserPullback]:
         """Results, residuals, and the backward function, which knows the rule forward, too."""
         outs, residuals, pullback = super().forward(*given)
         pullback.pusher = self.pusher

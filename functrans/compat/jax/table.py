@@ -102,7 +102,7 @@ TABLE: dict[str, tuple[str, ...]] = {
     "custom_derivatives": (
         f"{_ARRAYS}: custom_jvp custom_vjp",
         "functrans: SymbolicZero closure_convert custom_gradient zero_from_primal",
-        "functrans.control.custom_rules: CustomVJPPrimal",
+        "functrans.control.rule_conventions: CustomVJPPrimal",
     ),
     "ad_checkpoint": ("functrans: checkpoint checkpoint_name checkpoint_policies remat",),
     "stages": ("functrans.jitted.jit: Wrapped=JitFunction",),
