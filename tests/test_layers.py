@@ -118,8 +118,8 @@ binomial calls closures inline lanes
 call_records native
 bodies custom_calls
 branches rule_conventions
-custom_rules loops
-callbacks
+custom_rules loop_bodies
+callbacks loops
 while_loop
 reversal
 revolve

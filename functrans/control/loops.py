@@ -1,7 +1,8 @@
 """Loops over the elements of arrays and tapes: the primitive ``scan`` and its rules.
 
-Here: the primitive. Not here: the functions that users call (``control.scanning``), loops of which
-only a condition tells the end (``control.while_loop``).
+Here: the primitive. Not here: what becomes of the body (``control.loop_bodies``), the functions
+that users call (``control.scanning``), loops of which only a condition tells the end
+(``control.while_loop``).
 
 ``scan`` runs a program ``(*consts, *carry, *xs) -> (*carry, *ys)`` a number of times. The number is
 either static, and then ``xs`` and ``ys`` are arrays with a leading axis of this extent; or it is
@@ -24,13 +25,21 @@ from typing import Any
 
 import numpy as np
 
-from functrans.control.branches import cond_lanes_p
 from functrans.control.calls import are_masked, is_nonzero, kept_residuals, to_front, with_masks
+from functrans.control.loop_bodies import (
+    Split,
+    Transposed,
+    fixpoint,
+    jvp_body,
+    lanes_body,
+    split_body,
+    transposed_body,
+)
 from functrans.control.native import jit_p
 from functrans.core.avals import Aval, ShapedArray, Tape, Zero
 from functrans.core.byte_order import in_native_order
 from functrans.core.dispatch import aval_of, bind
-from functrans.core.jaxpr import Jaxpr, Literal, Var
+from functrans.core.jaxpr import Jaxpr
 from functrans.core.lowering import Structured
 from functrans.core.primitive import Joint, Primitive, is_linear
 from functrans.core.source import here
@@ -40,34 +49,27 @@ from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
 from functrans.ir.parameters import check_fits, check_number
 from functrans.passes.batch import named_axes
-from functrans.passes.cotangents import add_cotangents, instantiate, mask_of, zeros
-from functrans.passes.evaluate import evaluate
+from functrans.passes.cotangents import instantiate, mask_of, zeros
 from functrans.passes.executables import loop_executable
 from functrans.passes.nodes import LinearProgram
 from functrans.passes.programs import (
     Flags,
     batch_jaxpr,
-    batched_aval,
     dependence,
-    derivation,
     derived,
-    jvp_jaxpr,
-    linearize_jaxpr,
     permute,
     prune_jaxpr,
     select,
     split,
     spread,
-    transpose_jaxpr_with_masks,
     value_part,
     with_arguments,
     with_batch_axis,
 )
 from functrans.passes.simplify import simplify
 from functrans.passes.staging import stage
-from functrans.primitives.elementwise import logical_or
 from functrans.primitives.reduction import reduce_max
-from functrans.primitives.structural import cast, moveaxis, weaken
+from functrans.primitives.structural import moveaxis
 from functrans.records import dataclass, replace
 
 
@@ -195,16 +197,6 @@ def _scan_check(
 # forward mode -----------------------------------------------------------------------------------
 
 
-def fixpoint(start: Flags, step: Callable[[Flags], Flags]) -> Flags:
-    """The smallest flags from ``start`` on that ``step`` does not add to."""
-    flags = start
-    while True:
-        more = tuple(a or b for a, b in zip(flags, step(flags), strict=True))
-        if more == flags:
-            return flags
-        flags = more
-
-
 def _scan_jvp(
     primals: tuple[Array | complex, ...], tangents: tuple[Any, ...], *, jaxpr: Jaxpr, **params: Any
 ) -> tuple[Any, ...]:
@@ -230,139 +222,7 @@ def _scan_jvp(
     return outs, spread((*carry_nz, *ys_nz), given, lambda i: Zero(avals[i].strong()))
 
 
-@derivation
-def jvp_body(
-    jaxpr: Jaxpr, const_nz: Flags, start: Flags, xs_nz: Flags
-) -> tuple[Jaxpr, Flags, Flags]:
-    """The body of values and tangents; which carried values and ``ys`` have tangents."""
-    c, k = len(const_nz), len(start)
-    n_ys = len(jaxpr.outvars) - k
-
-    def at(carry_nz: Flags) -> tuple[Jaxpr, Flags]:
-        flags = (*const_nz, *carry_nz, *xs_nz)
-        return jvp_jaxpr(jaxpr, flags, (*carry_nz, *(False,) * n_ys))
-
-    carry_nz = fixpoint(start, lambda flags: at(flags)[1][:k])
-    program, out_nz = at(carry_nz)
-    n = len(jaxpr.invars)
-    dots = split(range(n, len(program.invars)), sum(const_nz), sum(carry_nz))
-    plain = split(range(n), c, k)
-    arguments = [i for pair in zip(plain, dots, strict=True) for part in pair for i in part]
-    m = len(jaxpr.outvars)
-    first_y_dot = m + sum(carry_nz)
-    results = [*range(k), *range(m, first_y_dot), *range(k, m)]
-    results += range(first_y_dot, len(program.outvars))
-    return permute(program, arguments, results), carry_nz, out_nz[k:]
-
-
 # linearization ----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Split:
-    """A body split at its linear part.
-
-    Attributes:
-      invariant: ``consts -> residuals`` that are the same in every iteration.
-      primal: ``(*consts, *carry, *xs) -> (*carry, *ys, *stacked residuals)``.
-      linear: ``(*const residuals, *invariants, *const tangents, *carry tangents,
-        *x residuals, *stacked residuals, *x tangents) -> (*carry tangents, *y tangents)``.
-      const_residuals: which ``consts`` are residuals.
-      x_residuals: which ``xs`` are residuals.
-      carry_needs: which carried values have tangents.
-      ys_nonzero: which ``ys`` have tangents.
-    """
-
-    invariant: Jaxpr
-    primal: Jaxpr
-    linear: Jaxpr
-    const_residuals: tuple[int, ...]
-    x_residuals: tuple[int, ...]
-    carry_needs: Flags
-    ys_nonzero: Flags
-
-
-@derivation
-def split_body(jaxpr: Jaxpr, const_needs: Flags, start: Flags, xs_needs: Flags) -> Split:
-    """Split a body at its linear part."""
-    c, k = len(const_needs), len(start)
-    n_ys = len(jaxpr.outvars) - k
-
-    def at(carry_needs: Flags) -> Any:
-        needs = (*const_needs, *carry_needs, *xs_needs)
-        return linearize_jaxpr(jaxpr, needs, (*carry_needs, *(False,) * n_ys))
-
-    carry_needs = fixpoint(start, lambda flags: at(flags).out_nonzero[:k])
-    parts = at(carry_needs)
-    primal: Jaxpr = parts.primal
-    linear_part: Jaxpr = parts.linear
-    m = len(jaxpr.outvars)
-    position: dict[Any, int] = {var: i for i, var in enumerate(primal.invars)}
-    varying = _varying(primal, c)
-    groups: dict[str, list[tuple[int, int]]] = {
-        name: [] for name in ("const", "x", "same", "stack")
-    }
-    for i, atom in enumerate(primal.outvars[m:]):
-        where = position.get(atom, -1)  # a Literal is in no table
-        if 0 <= where < c:
-            groups["const"].append((i, where))
-        elif where >= c + k:
-            groups["x"].append((i, where - c - k))
-        elif type(atom) is Literal or (where < 0 and atom not in varying):
-            groups["same"].append((i, m + i))
-        else:
-            groups["stack"].append((i, m + i))
-    order = [[i for i, _ in groups[name]] for name in ("const", "same", "x", "stack")]
-    own = parts.n_residuals
-    const_dots, carry_dots, x_dots = split(
-        range(own, len(linear_part.invars)), sum(const_needs), sum(carry_needs)
-    )
-    arguments = [
-        *order[0], *order[1], *const_dots, *carry_dots, *order[2], *order[3], *x_dots
-    ]  # fmt: skip
-    linear_body = _reading_strong(permute(linear_part, arguments), order, arguments)
-    same = [place for _, place in groups["same"]]
-    stacks = [place for _, place in groups["stack"]]
-    invariant = simplify(value_part(permute(primal, range(c), same)))
-    return Split(
-        invariant,
-        simplify(permute(primal, None, [*range(m), *stacks])),
-        linear_body,
-        tuple(where for _, where in groups["const"]),
-        tuple(where for _, where in groups["x"]),
-        carry_needs,
-        parts.out_nonzero[k:],
-    )
-
-
-def _varying(jaxpr: Jaxpr, n_consts: int) -> set[Any]:
-    """Variables that may differ between iterations."""
-    found: set[Any] = set(jaxpr.invars[n_consts:])
-    for eqn in jaxpr.eqns:
-        if eqn.effects or any(type(atom) is Var and atom in found for atom in eqn.inputs):
-            found.update(eqn.outputs)
-    return found
-
-
-def _reading_strong(linear_body: Jaxpr, order: list[list[int]], arguments: list[int]) -> Jaxpr:
-    """The linear body for residuals read from arrays, where a Python scalar has become strong."""
-    from_arrays = {arguments.index(i) for i in (*order[2], *order[3])}
-    weak = [
-        i
-        for i in sorted(from_arrays)
-        if type(linear_body.in_avals[i]) is ShapedArray and linear_body.in_avals[i].weak
-    ]
-    if not weak:
-        return linear_body
-
-    def run(*args: object) -> list[Any]:
-        values = list(args)
-        for i in weak:
-            values[i] = weaken(values[i])
-        return evaluate(linear_body, values)
-
-    avals = [aval.strong() if i in weak else aval for i, aval in enumerate(linear_body.in_avals)]
-    return stage(run, avals, linear_body.name, name=linear_body.name)
 
 
 def _scan_linearize(
@@ -442,23 +302,6 @@ def linear_function(
 # transposition ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Transposed:
-    """A transposed body.
-
-    Attributes:
-      body: ``(*known consts, *sums, *carry cts, *masks of sums, *masks of carry cts, *known xs, *y
-        cts, *their masks) -> (*sums, *carry cts, *their masks, *x cts, *their masks)``.
-      nonzero: of the linear consts, carried values and xs, which have a cotangent; those of carried
-        values are carried.
-      masked: of the same, which have a masked one.
-    """
-
-    body: Jaxpr
-    nonzero: tuple[Flags, Flags, Flags]
-    masked: tuple[Flags, Flags, Flags]
-
-
 def scan_transpose(
     cts: Sequence[Any], operands: Sequence[Any], *, jaxpr: Jaxpr, **params: object
 ) -> tuple[Any, ...]:
@@ -482,10 +325,10 @@ def scan_transpose(
     start = is_nonzero(ct_carry)
     flags = (const_lin, carry_lin, xs_lin)
     masked = (are_masked(ct_carry), are_masked(ct_ys))
-    parts: _Transposed = derived(
+    parts: Transposed = derived(
         jaxpr,
         ("scan transpose", shape.n_carry, flags, start, y_nz, masked),
-        lambda: _transposed_body(jaxpr, flags, start, y_nz, *masked),
+        lambda: transposed_body(jaxpr, flags, start, y_nz, *masked),
     )
     const_nz, carry_nz, xs_nz = parts.nonzero
     const_masked, carry_masked, xs_masked = parts.masked
@@ -551,97 +394,6 @@ def _known_carries(
         [x for x in xs if not is_linear(x)],
     )
     return values
-
-
-def _transposed_body(
-    jaxpr: Jaxpr,
-    flags: tuple[Flags, Flags, Flags],
-    start: Flags,
-    y_nz: Flags,
-    start_masked: Flags,
-    y_masked: Flags,
-) -> _Transposed:
-    const_lin, carry_lin, xs_lin = flags
-    k = len(carry_lin)
-    carried = [i for i, flag in enumerate(carry_lin) if flag]
-    program = permute(jaxpr, None, [*carried, *range(k, len(jaxpr.outvars))])
-    is_lin = (*const_lin, *carry_lin, *xs_lin)
-    n_const, n_carry = sum(const_lin), len(carried)
-    has_masks = any(start_masked) or any(y_masked)
-    all_y_masked = tuple(spread(y_nz, y_masked, lambda i: False))
-
-    def parts_of(flags: Flags) -> tuple[Flags, Flags, Flags]:
-        const, carry, xs = (tuple(part) for part in split(flags, n_const, n_carry))
-        return const, carry, xs
-
-    def at(carry_nz: Flags, masked: Flags) -> tuple[Jaxpr, Flags, Flags]:
-        nonzero = (*carry_nz, *y_nz)
-        return transpose_jaxpr_with_masks(program, is_lin, nonzero, (*masked, *all_y_masked))
-
-    none_masked = (False,) * n_carry
-    carry_nz = fixpoint(start, lambda nz: parts_of(at(nz, none_masked)[1])[1])
-    # What begins as zero is masked everywhere, until something is added to it.
-    carry_masked = tuple(
-        [
-            has_masks and nz and (is_masked or not at_start) and type(aval) is not Tape
-            for nz, is_masked, at_start, aval in zip(
-                carry_nz, start_masked, start, program.out_avals[:n_carry], strict=True
-            )
-        ]
-    )
-    while True:
-        transposed, in_nz, in_masked = at(carry_nz, carry_masked)
-        const_nz, own_nz, xs_nz = parts_of(in_nz)
-        if not has_masks:
-            in_masked = (False,) * len(in_nz)
-        const_masked, own_masked, xs_masked = parts_of(in_masked)
-        keeps = zip(carry_masked, own_masked, own_nz, strict=True)
-        still = tuple([before and (mask or not nz) for before, mask, nz in keeps])
-        if still == carry_masked:
-            break
-        carry_masked = still
-    avals = [aval.strong() for aval in select(jaxpr.in_avals, is_lin)]
-    sum_avals = select(avals[:n_const], const_nz)
-    carry_avals = avals[n_const : n_const + n_carry]
-    n_known = [len(part) - sum(part) for part in flags]
-
-    def body(*args: object) -> list[Any]:
-        consts, sums, cts, sum_on, carry_on, xs, known_carry, y_args = split(
-            args, n_known[0], sum(const_nz), sum(carry_nz), sum(const_masked), sum(carry_masked),
-            n_known[2], n_known[1],
-        )  # fmt: skip
-        y_cts, y_on = split(y_args, sum(y_nz))
-        outs = evaluate(transposed, [*consts, *known_carry, *xs, *cts, *y_cts, *carry_on, *y_on])
-        const_cts, carry_out, x_cts, masks = split(outs, sum(const_nz), sum(own_nz), sum(xs_nz))
-        new_cts = spread(own_nz, carry_out, lambda i: zeros(carry_avals[i]))
-        new_sums = [add_cotangents(a, b) for a, b in zip(sums, const_cts, strict=True)]
-        const_on, own_on, x_on = split(
-            spread(in_masked, masks, lambda i: None) if has_masks else [None] * len(in_nz),
-            n_const,
-            n_carry,
-        )
-        const_on = select(const_on, const_masked)
-        new_on = [logical_or(a, b) for a, b in zip(sum_on, const_on, strict=True)]
-        off = [np.zeros(aval.shape, bool) for aval in carry_avals]
-        still_on = [x if on is None else on for x, on in zip(off, own_on, strict=True)]
-        return [
-            *new_sums, *select(new_cts, carry_nz), *new_on, *select(still_on, carry_masked),
-            *x_cts, *select(x_on, xs_masked),
-        ]  # fmt: skip
-
-    def of_masks(avals: Sequence[Aval], flags: Flags) -> list[Aval]:
-        return [ShapedArray(aval.shape, np.dtype(bool)) for aval in select(avals, flags)]
-
-    known_avals = split(transposed.in_avals[: sum(n_known)], n_known[0], n_known[1])
-    y_avals = transposed.in_avals[sum(n_known) + sum(carry_nz) :][: sum(y_nz)]
-    in_avals = [
-        *known_avals[0], *sum_avals, *select(carry_avals, carry_nz),
-        *of_masks(avals[:n_const], const_masked), *of_masks(carry_avals, carry_masked),
-        *known_avals[2], *known_avals[1], *y_avals, *of_masks(y_avals, y_masked),
-    ]  # fmt: skip
-    staged = stage(body, in_avals, f"transpose of scan of {jaxpr.name}", name=transposed.name)
-    masked = (const_masked, carry_masked, xs_masked)
-    return _Transposed(simplify(staged), (const_nz, carry_nz, xs_nz), masked)
 
 
 # batching ---------------------------------------------------------------------------------------
@@ -729,7 +481,8 @@ def _batch_lanes(
     total = reduce_max(counts, (0,)) if size else np.int64(0)
     k = shape.n_carry
     batched = (*const_flags, *(True,) * k, *x_flags)
-    program = _lanes_body(jaxpr, size, shape, batched)
+    step = -1 if shape.reverse else 1
+    program = lanes_body(jaxpr, size, shape.n_consts, k, step, batched)
     start = total - 1 if shape.reverse else np.int64(0)
     final, ys = shape.bind(
         program,
@@ -739,43 +492,6 @@ def _batch_lanes(
         xs,
     )
     return (*final[1:], *ys), (0,) * (k + len(ys))
-
-
-@derivation
-def _lanes_body(jaxpr: Jaxpr, size: int, shape: Shape, batched: Flags) -> Jaxpr:
-    """The body of the loop of all lanes, which carries the number of the iteration."""
-    c, k = shape.n_consts, shape.n_carry
-    idle = _idle_body(jaxpr, c, k)
-    step = -1 if shape.reverse else 1
-
-    def body(*args: object) -> list[Any]:
-        (counts,), consts, (t,), carry, xs = split(args, 1, c, 1, k)
-        active = cast(t < counts, np.int64)
-        outs = bind(
-            cond_lanes_p, active, *consts, *carry, *xs, branches=(idle, jaxpr), batched=batched
-        )
-        return [t + step, *outs]
-
-    lane_avals = [
-        batched_aval(aval, size) if flag else aval
-        for aval, flag in zip(jaxpr.in_avals, batched, strict=True)
-    ]
-    number = np.dtype(np.int64)
-    consts, carry, xs = split(lane_avals, c, k)
-    avals = [
-        ShapedArray((size,), number), *consts, ShapedArray((), number), *carry, *xs
-    ]  # fmt: skip
-    return simplify(stage(body, avals, f"vmap of scan of {jaxpr.name}", name=jaxpr.name))
-
-
-def _idle_body(jaxpr: Jaxpr, n_consts: int, n_carry: int) -> Jaxpr:
-    """The body of a lane whose loop is over: carried values stay, ``ys`` are zero."""
-    y_avals = jaxpr.out_avals[n_carry:]
-
-    def idle(*args: object) -> list[Any]:
-        return [*args[n_consts : n_consts + n_carry], *map(zeros, y_avals)]
-
-    return stage(idle, jaxpr.in_avals, f"idle lane of {jaxpr.name}", name=jaxpr.name)
 
 
 def _scan_prune(used: Flags, *, jaxpr: Jaxpr, **params: object) -> tuple[Any, ...]:

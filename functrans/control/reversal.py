@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from functrans.control.binomial import first_positions, online_stores
-from functrans.control.loops import Shape, fixpoint
+from functrans.control.loop_bodies import linearized_body
+from functrans.control.loops import Shape
 from functrans.control.while_loop import bind_while
 from functrans.core.avals import Aval, ShapedArray
 from functrans.core.dispatch import aval_of, shape_of
@@ -35,7 +36,6 @@ from functrans.passes.programs import (
     Flags,
     derivation,
     hoist,
-    linearize_jaxpr,
     permute,
     split,
     spread,
@@ -136,14 +136,7 @@ def reversal(
 ) -> Reversal:
     """One iteration of the backward pass."""
     c, k = shape.n_consts, shape.n_carry
-    n_ys = len(jaxpr.outvars) - k
-
-    def at(carry_needs: Flags) -> Any:
-        needs = (*const_needs, *carry_needs, *xs_needs)
-        return linearize_jaxpr(jaxpr, needs, (*carry_needs, *(False,) * n_ys))
-
-    carry_needs = fixpoint(start, lambda flags: at(flags).out_nonzero[:k])
-    parts = at(carry_needs)
+    carry_needs, parts = linearized_body(jaxpr, const_needs, start, xs_needs)
     m = len(jaxpr.outvars)
     residuals = simplify(permute(parts.primal, None, range(m, len(parts.primal.outvars))))
     n_dots = len(parts.linear.invars) - parts.n_residuals

@@ -25,7 +25,8 @@ from functrans.control.calls import (
     is_nonzero,
     kept_residuals,
 )
-from functrans.control.loops import Shape, jvp_body, scan_p, scan_shape
+from functrans.control.loop_bodies import jvp_body
+from functrans.control.loops import Shape, scan_p, scan_shape
 from functrans.control.native import jit_p, run
 from functrans.control.reversal import (
     forward_scan,

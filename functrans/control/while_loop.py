@@ -24,15 +24,8 @@ import numpy as np
 
 from functrans.control.branches import cond_lanes_p
 from functrans.control.calls import is_nonzero, kept_residuals, to_front
-from functrans.control.loops import (
-    Shape,
-    Split,
-    fixpoint,
-    jvp_body,
-    linear_function,
-    scan_transpose,
-    split_body,
-)
+from functrans.control.loop_bodies import Split, fixpoint, jvp_body, split_body
+from functrans.control.loops import Shape, linear_function, scan_transpose
 from functrans.control.native import jit_p
 from functrans.core.avals import Aval, ShapedArray, Tape, Zero
 from functrans.core.byte_order import in_native_order

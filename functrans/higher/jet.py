@@ -29,7 +29,8 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.control.branches import cond_lanes_p, cond_p
 from functrans.control.checkpoint import checkpoint_p
-from functrans.control.loops import Shape, fixpoint, scan_p, scan_shape
+from functrans.control.loop_bodies import fixpoint
+from functrans.control.loops import Shape, scan_p, scan_shape
 from functrans.control.native import jit_p
 from functrans.control.revolve import binomial_p, revolve_p
 from functrans.control.while_loop import bind_while, while_p
