@@ -38,7 +38,7 @@ from functrans.jitted.lowered import Lowered
 from functrans.numpy.at import At
 from functrans.numpy.dispatch import has_tracer
 from functrans.transforms.linear_functions import LinearFunction
-from functrans.tree import Partial
+from functrans.tree.registration import Partial
 
 
 class Array(np.ndarray):
