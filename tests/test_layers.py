@@ -228,9 +228,11 @@ memos sparse.parts standins unreadable users views
 decide marked memory sparse.patterns
 integrate iterators kinds series solvers_later sparse.dense sparse.writing
 sparse.matrices twins
-implicit readers sparse.in_memory sparse.in_twins sparse.keys sparse.operators twin_classes
-containers libraries sparse.names
-numbers optimize
+generators implicit library_calls readers sparse.in_memory sparse.in_twins sparse.keys
+sparse.operators twin_classes
+containers distributions numpy_names sparse.names
+libraries
+numbers objects optimize
 entry scipy_names
 explain
 """,

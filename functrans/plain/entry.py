@@ -18,7 +18,7 @@ from functrans.core.arguments import name_of
 from functrans.core.state import open_traces
 from functrans.core.values import Array
 from functrans.passes.staging import StagingTrace
-from functrans.plain import libraries, numbers, twins
+from functrans.plain import generators, libraries, numbers, objects, twins
 from functrans.plain.containers import give_back_items, without
 from functrans.plain.memory import settled
 from functrans.plain.memos import Memo, memo_of_call
@@ -33,6 +33,8 @@ from functrans.plain.twins import twin as twin
 from functrans.plain.unreadable import check_program, check_results, explain, notes
 
 libraries.install()
+generators.install()
+objects.install()
 numbers.install()
 
 

@@ -23,8 +23,9 @@ from functrans.plain.decide import (
     reason_for_twin,
 )
 from functrans.plain.entry import twin
-from functrans.plain.libraries import ScalarType, is_of_code
+from functrans.plain.library_calls import is_of_code
 from functrans.plain.numbers import has_twin
+from functrans.plain.numpy_names import ScalarType
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_module
 from functrans.records import dataclass

@@ -8,7 +8,7 @@ reference, be it the array, a view made before, an attribute or an item of a lis
 
 Here: the class, the memory that buffers share (``Home``), ``settled`` (values with what buffers
 stand for) and ``given`` (results as buffers). Not here: tracers of views (``plain.views``), which
-functions give buffers (``plain.libraries``).
+functions give buffers (``plain.library_calls``).
 
 Layer: ``plain``.
 """
@@ -766,6 +766,11 @@ def any_traced(values: Sequence[Any]) -> bool:
         isinstance(x, (Tracer, MaskedSelection)) or (type(x) is Buffer and x.traced() is not None)
         for x in values
     )
+
+
+def is_traced_number(value: Operand) -> bool:
+    """Whether a value is traced, or a buffer that has become so."""
+    return isinstance(value, Tracer) or (type(value) is Buffer and value.traced() is not None)
 
 
 def lifted(array: Operand) -> Any:

@@ -37,9 +37,18 @@ from functrans.passes.layouts import plain_value
 from functrans.passes.recording import RecordingTracer
 from functrans.passes.staging import has_answer
 from functrans.plain.kinds import class_of, exemplar
-from functrans.plain.libraries import Proxy, ScalarType, is_traced_number
+from functrans.plain.libraries import Proxy
 from functrans.plain.marked import CALLED_TYPES, called
-from functrans.plain.memory import Buffer, any_traced, holds_tracer, number_of, run_through, settled
+from functrans.plain.memory import (
+    Buffer,
+    any_traced,
+    holds_tracer,
+    is_traced_number,
+    number_of,
+    run_through,
+    settled,
+)
+from functrans.plain.numpy_names import ScalarType
 from functrans.plain.readers import reading
 from functrans.plain.standins import StandIn, original_class
 from functrans.plain.twins import (

@@ -1,8 +1,8 @@
 """Code of libraries that reads memory: what it is given of arrays that hold traced values.
 
-Functions of NumPy and SciPy get traced values in place of arrays (``plain.libraries``). Classes do,
-too: a name of a class is one that stands for it (``plain.standins``), which gives the class traced
-values and leaves arrays that hold none as they are, since objects keep what they are given.
+Functions of NumPy and SciPy get traced values in place of arrays (``plain.library_calls``). Classes
+do, too: a name of a class is one that stands for it (``plain.standins``), which gives the class
+traced values and leaves arrays that hold none as they are, since objects keep what they are given.
 
 Here: the classes of libraries in twins, and ``reading``, a function that gets its arguments so. Not
 here: iterators of NumPy (``plain.iterators``), what is read in other ways (``plain.unreadable``).
