@@ -225,8 +225,9 @@ multivariate
 """,
     "plain": """
 memos sparse.parts standins unreadable users views
-decide marked memory sparse.patterns
-integrate iterators kinds series solvers_later sparse.dense sparse.writing
+decide homes marked sparse.patterns
+memory
+buffer_methods integrate iterators kinds series solvers_later sparse.dense sparse.writing
 sparse.matrices twins
 generators implicit library_calls readers sparse.in_memory sparse.in_twins sparse.keys
 sparse.operators twin_classes

@@ -18,7 +18,7 @@ from functrans.core.arguments import name_of
 from functrans.core.state import open_traces
 from functrans.core.values import Array
 from functrans.passes.staging import StagingTrace
-from functrans.plain import generators, libraries, numbers, objects, twins
+from functrans.plain import buffer_methods, generators, libraries, numbers, objects, twins
 from functrans.plain.containers import give_back_items, without
 from functrans.plain.memory import settled
 from functrans.plain.memos import Memo, memo_of_call
@@ -32,6 +32,7 @@ from functrans.plain.twins import all_views, given_back
 from functrans.plain.twins import twin as twin
 from functrans.plain.unreadable import check_program, check_results, explain, notes
 
+buffer_methods.install()
 libraries.install()
 generators.install()
 objects.install()

@@ -6,9 +6,10 @@ which is an ndarray: it indexes, counts and decides as one. The first traced val
 to it, or to a view of it, makes its memory traced: from then on a tracer answers for every
 reference, be it the array, a view made before, an attribute or an item of a list.
 
-Here: the class, the memory that buffers share (``Home``), ``settled`` (values with what buffers
-stand for) and ``given`` (results as buffers). Not here: tracers of views (``plain.views``), which
-functions give buffers (``plain.library_calls``).
+Here: the class, ``settled`` (values with what buffers stand for), ``given`` (results as buffers),
+and calls on them. Not here: the memory that buffers share (``plain.homes``), methods by name
+(``plain.buffer_methods``), tracers of views (``plain.views``), which functions give buffers
+(``plain.library_calls``).
 
 Layer: ``plain``.
 """
@@ -16,7 +17,6 @@ Layer: ``plain``.
 from __future__ import annotations
 
 import sys
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -24,126 +24,18 @@ import numpy as np
 
 from functrans.arrays.callers import is_augmented
 from functrans.arrays.masked import MaskedSelection
-from functrans.arrays.python_values import element, nested_elements
 from functrans.core.dispatch import Alias, Tracer, aval_of, bind, standing, within
 from functrans.core.source import here
 from functrans.core.state import open_traces, rebinds
 from functrans.core.values import Array, Operand
-from functrans.errors import AliasedWriteError, EscapedTracerError, UnsupportedOperationError
+from functrans.errors import UnsupportedOperationError
+from functrans.plain.homes import PLAIN_KINDS, Home, home_of, known_home, owner_of
 from functrans.plain.standins import StandIn, original_class
-from functrans.plain.unreadable import mark, unmark, unmarked
 from functrans.plain.views import memory_address, view_of
 from functrans.primitives.structural import cast_p
 
-PLAIN_KINDS = "fciub"
-"""Kinds of dtypes of arrays that may hold numbers."""
 BUFFER_KINDS = PLAIN_KINDS + "USmMVO"
 """Kinds of arrays that are buffers: those of labels and objects, too, which masks index."""
-
-
-_homes: weakref.WeakValueDictionary[int, Home] = weakref.WeakValueDictionary()
-"""The memories that are known, by identity of the arrays that own them."""
-
-
-class Home:
-    """The memory that an array and its views share.
-
-    Attributes:
-      owner: the array that owns it.
-      root: the same as an ordinary array.
-      trace: the trace that was innermost when it was made; ``None`` of an array from outside.
-      tracer: what stands for ``root`` since a traced value was written to the memory.
-      is_outside: whether others may see the memory, so that no traced value may be written.
-      watchers: what is called when the memory becomes traced, while it exists.
-    """
-
-    __slots__ = ("__weakref__", "is_outside", "owner", "root", "trace", "tracer", "watchers")
-
-    def __init__(self, owner: np.ndarray, trace: Any, *, is_outside: bool) -> None:
-        self.owner = owner
-        self.root = np.ndarray.view(owner, np.ndarray)
-        self.is_outside = is_outside or owner.base is not None or not owner.flags.writeable
-        self.trace = trace
-        self.tracer: Any = None
-        self.watchers: list[weakref.WeakMethod[Any]] = []
-        _homes[id(owner)] = self
-
-    def holds(self, array: np.ndarray) -> bool:
-        """Whether an array lies in this memory."""
-        start = memory_address(self.root)
-        return start <= memory_address(array) < start + max(self.root.nbytes, 1)
-
-    def become_traced(self) -> None:
-        """Let a tracer stand for the memory from now on.
-
-        Raises:
-          UnsupportedOperationError: the array came from outside, or is none of numbers.
-          AliasedWriteError: it was made in an enclosing trace.
-          EscapedTracerError: it was made in a trace that is closed.
-        """
-        if self.root.dtype.kind not in PLAIN_KINDS:
-            raise UnsupportedOperationError(
-                f"a traced value was written{here()} to a part of an array of {self.root.dtype}, "
-                "which cannot hold any; keep numbers in an array of their own"
-            )
-        if self.is_outside:
-            raise UnsupportedOperationError(
-                f"a traced value was written{here()} to an array that came from outside of the "
-                "function; arrays of the caller are never changed. Write to a copy of it (a = "
-                "a.copy())"
-            )
-        stack = open_traces.get()
-        if self.trace is None or not self.trace.is_open:
-            raise EscapedTracerError(
-                f"a traced value was written{here()} to an array that an earlier call made; make "
-                "it anew in each call"
-            )
-        if stack[-1] is not self.trace:
-            raise AliasedWriteError(
-                f"an array made in {self.trace.label} was written to{here()} inside of "
-                f"{stack[-1].label}; the write would be lost or seen twice. Write to a copy made "
-                "there (y = y.copy()) and return it"
-            )
-        root = self.root
-        self.tracer = self.trace.lift(unmarked(np.array(root, order="K")))
-        if not root.ndim:
-            self.tracer._alias = Alias()  # an array, no number
-        mark(root)  # nothing is to read old numbers behind the back of the tracer
-        watchers, self.watchers = self.watchers, []
-        for watcher in watchers:
-            notify = watcher()
-            if notify is not None:
-                notify()
-
-    def __del__(self) -> None:
-        """The memory may be somebody else's soon."""
-        if self.tracer is not None:
-            unmark(self.root, is_over=not self.trace.is_open)
-
-    def watch(self, notify: Callable[..., Any]) -> None:
-        """Call a method of an object when the memory becomes traced, if the object still exists."""
-        many = len(self.watchers)
-        if many >= _MANY_WATCHERS and not many & (many - 1):  # at powers of 2
-            self.watchers = [watcher for watcher in self.watchers if watcher() is not None]
-        self.watchers.append(weakref.WeakMethod(notify))
-
-
-_MANY_WATCHERS = 16
-
-
-def home_of(array: np.ndarray, *, is_outside: bool = False) -> Home:
-    """The memory of an array: the known one, or one that belongs to the innermost trace.
-
-    Args:
-      array: any.
-      is_outside: whether memory that is not known yet is the caller's.
-    """
-    owner = _owner(array)
-    known = _homes.get(id(owner))
-    if known is not None and known.owner is owner:
-        return known
-    stack = open_traces.get()
-    return Home(owner, stack[-1] if stack and not is_outside else None, is_outside=is_outside)
 
 
 def homes_in(values: Any) -> list[Home]:
@@ -166,21 +58,8 @@ def buffer_in(home: Home, array: np.ndarray) -> Buffer:
     return buffer
 
 
-def _owner(array: np.ndarray) -> np.ndarray:
-    """The array that owns the memory of another one."""
-    while True:
-        base: Any = array.base
-        if isinstance(base, memoryview):
-            base = base.obj
-        elif not isinstance(base, np.ndarray):  # as_strided keeps the array in another object
-            base = getattr(base, "base", None)
-        if not isinstance(base, np.ndarray):
-            return array
-        array = base
-
-
 class Buffer(np.ndarray):
-    """See the module's docstring."""
+    """See the module's docstring; ``plain.buffer_methods`` gives it further methods."""
 
     _home: Home | None
     _is_own: bool
@@ -213,9 +92,9 @@ class Buffer(np.ndarray):
         origin = self._origin
         if origin is not None and origin.holds(self):
             return origin
-        owner = _owner(self)
-        known = _homes.get(id(owner))
-        if known is not None and known.owner is owner:
+        owner = owner_of(self)
+        known = known_home(owner)
+        if known is not None:
             return known
         is_own = self._is_own or origin is not None  # what arrays make is theirs, or their view
         return Home(owner, self._trace, is_outside=not is_own)
@@ -478,129 +357,6 @@ class BufferFlat:
         return repr(self._now())
 
 
-def _property(name: str) -> property:
-    plain = getattr(np.ndarray, name)
-
-    def get(self: Buffer) -> Any:
-        tracer = self.traced()
-        if tracer is None:
-            return BufferFlat(self) if name == "flat" else plain.__get__(self)
-        if not self.ndim and name != "flat":
-            result = plain.__get__(self)
-            if self.home().holds(result):
-                return result
-        return getattr(tracer, name)
-
-    def put(self: Buffer, value: object) -> None:
-        getattr(self, name)[...] = value
-
-    return property(
-        get, put if name in ("real", "imag", "flat") else None, None, f"``ndarray.{name}``."
-    )
-
-
-def _method(name: str) -> Callable[..., Any]:
-    plain = getattr(np.ndarray, name)
-    place = _PLACES_OF_OUT.get(name, NEVER)
-
-    def computed(array: Array, *args: object, **kwargs: object) -> Any:
-        if type(array) is np.ndarray and (holds_tracer(args) or holds_tracer(kwargs)):
-            array = lifted(array)
-        return getattr(array, name)(*args, **kwargs)
-
-    def method(self: Buffer, *args: object, **kwargs: bool) -> Any:
-        if len(args) > place or "out" in kwargs:
-            return call_settled(computed, (self, *args), kwargs, place + 1, name)
-        tracer = self.traced()
-        if tracer is not None and (name in _RESHAPES or (not self.ndim and name in _VIEWS)):
-            # The layout is known: so is what is shared.
-            result = plain(self, *args, **kwargs)
-            if self.home().holds(result):
-                return result
-            tracer = tracer.copy()  # the layout of a traced array would allow a view
-        if tracer is None and (args or kwargs):
-            args, kwargs = settled(args), settled(kwargs)
-            if holds_tracer(args) or holds_tracer(kwargs):
-                tracer = self.made_traced() if name in _WRITERS else lifted(self)
-        if tracer is not None:
-            if name in _TO_PYTHON:
-                return _TO_PYTHON[name](tracer, *args)
-            if name in _WRITERS:
-                return getattr(tracer, name)(*args, **kwargs)
-            result = getattr(number_of(tracer), name)(*args, **kwargs)
-            return new_array(result) if name in _COPIES else result
-        if name in _PLACES_OF_OUT:  # NumPy's own code for some of them takes ufuncs of ``self``
-            return given(plain(self.plain(), *args, **kwargs))
-        return plain(self, *args, **kwargs)
-
-    method.__name__ = name
-    method.__qualname__ = f"Buffer.{name}"
-    method.__doc__ = f"``ndarray.{name}``."
-    return method
-
-
-_TO_PYTHON: dict[str, Callable[..., Any]] = {"item": element, "tolist": nested_elements}
-"""Methods that give Python's numbers, of which traced ones stay traced."""
-
-_PLACES_OF_OUT = {
-    "all": 2, "any": 2, "argmax": 1, "argmin": 1, "choose": 1, "clip": 2, "compress": 2,
-    "cumprod": 2, "cumsum": 2, "dot": 1, "max": 1, "mean": 2, "min": 1, "prod": 2, "round": 1,
-    "std": 2, "sum": 2, "take": 2, "trace": 4, "var": 2,
-}  # fmt: skip
-"""Where ``out`` is among the arguments of methods."""
-
-_RESHAPES = frozenset({"reshape", "ravel"})
-"""Methods that give a view or a copy, as the layout in memory allows."""
-
-_VIEWS = frozenset({"squeeze", "swapaxes", "transpose", "view"})
-"""Further methods that give a view."""
-
-_COPIES = frozenset({"__copy__", "astype", "copy"})
-"""Methods that give a new array."""
-
-_WRITERS = frozenset({"fill", "put", "sort", "partition"})
-"""Methods that write to the array itself."""
-
-_OF_BITS = frozenset(
-    {"setflags", "setfield", "getfield", "resize", "tofile", "dump", "dumps", "byteswap"}
-)
-"""Methods that a traced array does not have."""
-
-
-def _bits(name: str) -> Callable[..., Any]:
-    plain = getattr(np.ndarray, name)
-
-    def method(self: Buffer, *args: object, **kwargs: object) -> Any:
-        if self.traced() is not None:
-            raise UnsupportedOperationError(
-                f"ndarray.{name} of an array that holds traced values{here()}: their bits are not "
-                "known; write the function without it"
-            )
-        return plain(self, *args, **kwargs)
-
-    method.__name__ = name
-    method.__qualname__ = f"Buffer.{name}"
-    method.__doc__ = f"``ndarray.{name}``."
-    return method
-
-
-_PYTHON = (
-    "__bool__", "__float__", "__int__", "__index__", "__complex__", "__contains__", "__copy__",
-    "__repr__", "__str__", "__format__",
-)  # fmt: skip
-
-
-def _install() -> None:
-    names = [name for name in dir(np.ndarray) if not name.startswith("_")]
-    for name in [*names, *_PYTHON]:
-        if callable(getattr(np.ndarray, name)):
-            setattr(Buffer, name, (_bits if name in _OF_BITS else _method)(name))
-    for name in ("T", "mT", "real", "imag", "flat"):
-        setattr(Buffer, name, _property(name))
-
-
-_install()
-
 TARGETS = {
     "copyto": "dst", "put": "a", "place": "arr", "putmask": "a", "fill_diagonal": "a",
     "put_along_axis": "arr",
@@ -693,9 +449,8 @@ def given(result: Any, depth: int = 0) -> Any:
             return result
         is_own = _is_sole(result, depth)
         buffer = result.view(Buffer)
-        owner = _owner(result)
-        known = _homes.get(id(owner))
-        if known is not None and known.owner is owner:
+        known = known_home(owner_of(result))
+        if known is not None:
             buffer._home = known  # of a buffer among the arguments
         elif is_own:
             buffer._is_own = True
@@ -717,7 +472,7 @@ def with_items(old: Any, items: list[Any], change: Callable[[Any], Any]) -> Any:
 
 def _is_sole(result: Any, depth: int) -> bool:
     """Whether nobody but the caller holds the memory of a result."""
-    owner = _owner(result)
+    owner = owner_of(result)
     limit: int = _OF_RESULT[depth] if owner is result else _OF_BASE
     return sys.getrefcount(owner) <= limit
 
@@ -730,7 +485,7 @@ def _references(result: object, depth: int = 0) -> int:
 
 
 def _counted(result: Any, depth: int) -> int:
-    owner = _owner(result)
+    owner = owner_of(result)
     return sys.getrefcount(owner)
 
 
@@ -741,11 +496,8 @@ _OF_BASE = _references(np.zeros(2)[:1])
 def outside(array: np.ndarray) -> Buffer:
     """An array that came from outside: what is computed from it are buffers, it is none to fill."""
     result = array.view(Buffer)
-    owner = _owner(array)
-    home = _homes.get(id(owner))
-    if home is None or home.owner is not owner:
-        home = Home(owner, None, is_outside=True)
-    result._home = home
+    owner = owner_of(array)
+    result._home = known_home(owner) or Home(owner, None, is_outside=True)
     result._array = array
     return result
 

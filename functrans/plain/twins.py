@@ -32,6 +32,7 @@ from functrans.core.caching import Recent, listed
 from functrans.core.dispatch import Tracer
 from functrans.core.values import Array, Operand
 from functrans.plain.decide import is_single_dispatch
+from functrans.plain.homes import PLAIN_KINDS
 from functrans.plain.kinds import class_of, exemplar
 from functrans.plain.marked import (
     class_in,
@@ -40,7 +41,7 @@ from functrans.plain.marked import (
     with_calls_marked,
     without_marks,
 )
-from functrans.plain.memory import BUFFER_KINDS, PLAIN_KINDS, Buffer, holds_tracer, outside, settled
+from functrans.plain.memory import BUFFER_KINDS, Buffer, holds_tracer, outside, settled
 from functrans.plain.memos import Memo, memo, memo_of_call
 from functrans.plain.standins import StandIn
 from functrans.plain.users import is_user_function, is_user_module

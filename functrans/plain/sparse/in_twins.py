@@ -23,7 +23,8 @@ from functrans.core.dispatch import Tracer, within
 from functrans.core.source import here
 from functrans.core.values import Array
 from functrans.errors import UnsupportedOperationError
-from functrans.plain.memory import PLAIN_KINDS, buffer_in, given, home_of, settled
+from functrans.plain.homes import PLAIN_KINDS, home_of
+from functrans.plain.memory import buffer_in, given, settled
 from functrans.plain.sparse.dense import Sparse
 from functrans.plain.sparse.matrices import (
     TracedDict,
