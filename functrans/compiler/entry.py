@@ -217,8 +217,8 @@ class _Wrapper:
     def __init__(self, module: Module, entry: Entry) -> None:
         self.entry = entry
         self.b = Builder(module, entry.name, [POINTER, POINTER, I64], POINTER)
-        self.undo: list[Value] = []
-        """Objects made so far, released when the call fails."""
+        self.undo: list[tuple[str, Value]] = []
+        """Objects made so far, each with the block that releases it and then those before it."""
 
     def write(self) -> None:
         """The whole function."""
@@ -229,25 +229,32 @@ class _Wrapper:
         data = [self._input(i, obj) for i, obj in enumerate(objects)]
         for source in entry.donated.values():
             self._require_alone(source, data)
+        answer = b.alloca(POINTER, align=8)
+        b.store(null_pointer(), answer)
         results, slots = self._allocate(objects, data)
         status = self._run([*data, *slots])
         failed, fine = b.label("failed"), b.label("fine")
         b.branch_if(b.icmp("eq", status, b.const(I32, 0)), fine, failed)
         b.start(failed)
-        self._release()
-        number = b.label("number")
-        b.branch_if(b.icmp("eq", status, b.const(I32, INTERRUPTED)), "error", number)
+        number, way_out = b.label("number"), self._way_out()
+        b.branch_if(b.icmp("eq", status, b.const(I32, INTERRUPTED)), way_out, number)
         b.start(number)
         long_status = b.convert("sext", status, I64)
-        b.ret(b.call("PyLong_FromLong", [long_status], POINTER))
+        b.store(b.call("PyLong_FromLong", [long_status], POINTER), answer)
+        b.branch(way_out)
         b.start(fine)
         b.ret(self._pack(results, slots))
         b.start("mismatch")
         refused = _symbol("functrans.NotImplemented", b)
         b.call("Py_IncRef", [refused], None)
         b.ret(refused)
-        b.start("error")  # an exception is set
-        b.ret(Value("null", POINTER))
+        for label, obj in reversed(self.undo):
+            b.start(label)
+            b.call("Py_DecRef", [obj], None)
+            self.undo.pop()
+            b.branch(self._way_out())
+        b.start("out")
+        b.ret(b.load(POINTER, answer))  # null: an exception is set
         b.finish()
 
     # arguments
@@ -369,7 +376,7 @@ class _Wrapper:
                 slots.append(_field(b, result, _DATA, POINTER))
             results.append(result)
             if not spec.scalar:
-                self.undo.append(result)
+                self._made(result)
         return results, slots
 
     def _new_array(self, spec: ArraySpec) -> Value:
@@ -387,17 +394,15 @@ class _Wrapper:
 
     def _require_object(self, obj: Value) -> None:
         """Leave with the exception that is set if there is no object."""
-        b = self.b
-        go_on, failed = b.label("made"), b.label("unmade")
-        b.branch_if(b.icmp("ne", obj, Value("null", POINTER)), go_on, failed)
-        b.start(failed)
-        self._release()
-        b.branch("error")
-        b.start(go_on)
+        _require(self.b, self.b.icmp("ne", obj, null_pointer()), self._way_out())
 
-    def _release(self) -> None:
-        for obj in self.undo:
-            self.b.call("Py_DecRef", [obj], None)
+    def _made(self, obj: Value) -> None:
+        """Have an object released if the call fails from here on."""
+        self.undo.append((self.b.label("undo"), obj))
+
+    def _way_out(self) -> str:
+        """The block that releases the objects made so far and returns the answer."""
+        return self.undo[-1][0] if self.undo else "out"
 
     def _run(self, pointers: list[Value]) -> Value:
         b, entry = self.b, self.entry
@@ -417,7 +422,7 @@ class _Wrapper:
                 operands = [slots[i], descr, Value("null", POINTER)]
                 results[i] = b.call("PyArray_Scalar", operands, POINTER)
                 self._require_object(results[i])
-                self.undo.append(results[i])
+                self._made(results[i])
         if entry.single:
             return results[0]
         packed = b.call("PyTuple_New", [b.index(len(results))], POINTER)

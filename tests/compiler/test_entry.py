@@ -428,6 +428,15 @@ def test_a_failed_allocation_is_a_memory_error() -> None:
     assert abs(sys.getrefcount(np.dtype("f8")) - before) < 10
 
 
+def test_wrappers_grow_with_the_number_of_results_alone() -> None:
+    def lines(count: int) -> int:
+        module = Module()
+        emit_entry(module, Entry("entry", "program", (), (ArraySpec((2,), F8),) * count))
+        return str(module).count("\n")
+
+    assert lines(60) - lines(40) == lines(40) - lines(20) > 0
+
+
 def test_object_code_names_no_address_of_this_process() -> None:
     entry = Entry("entry", "program", (ArraySpec((3,), F8),), (ArraySpec((3,), F8),))
     wrapper = Module()
