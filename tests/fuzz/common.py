@@ -62,7 +62,7 @@ from typing import Any
 import numpy as np
 
 NAMES = (
-    *("programs", "expressions", "derivatives", "slopes", "writes"),
+    *("programs", "batches", "expressions", "derivatives", "slopes", "writes"),
     *("jaxprs", "files", "imperative", "kills"),
 )
 """All kinds, each a module of this package."""

@@ -121,6 +121,17 @@ def _repeats_infinity(operands: list[Any], found: list[Any], expected: list[Any]
     return any(1 in x.shape for x in arrays) and not all(np.isfinite(x).all() for x in arrays)
 
 
+def _order_decides_sign_of_sum(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
+    """A sum of the first operand overflows in some order, or is as small as its rounding."""
+    x = np.asarray(operands[0])
+    if x.dtype.kind not in "fc":
+        return False
+    finite = x.real[np.isfinite(x.real)].astype(np.longdouble)
+    limits, size = np.finfo(x.dtype), np.abs(finite).sum()
+    is_rounding = finite.size == x.size and abs(finite.sum()) <= x.size * limits.eps * size
+    return bool(size > limits.max or (is_rounding and size > 0))
+
+
 def _is_log1p(operands: list[Any], found: list[Any], expected: list[Any]) -> bool:
     """What was found is SciPy's ``log1p`` of the complex operand, within a few units."""
     (one,), x = found, np.asarray(operands[0])
@@ -137,6 +148,11 @@ KNOWN = (
         r"dot|matmul|@|matvec|vecmat|inner|einsum|kron",
         _zero_meets_infinity,
         "products with zeros are left out by some BLAS functions, where 0 * inf is NaN",
+    ),
+    Known(
+        r"cond\(np\.sum",
+        _order_decides_sign_of_sum,
+        "the sign of a sum depends on its order where that overflows or is rounded to nothing",
     ),
     Known(
         r"digitize",

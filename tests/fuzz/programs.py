@@ -16,13 +16,16 @@ run found, so that rounding of earlier steps does not add up. Runs of the progra
     Batched arguments, against a loop.
 ``captured``
     ``jit`` native with the first argument traced, and arrays that the program captures as the rest.
+``jit(jvp)``, ``jit(vjp)``
+    The same values beside derivatives in floating arguments; only ``batches`` has these runs.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,8 @@ from .reference import DISPATCHED, PLAIN, TRACED
 
 MAX_SIZE = 400
 RUNS = ("eager", "jvp", "interpreted", "native", "alone", "vmap", "jit(vmap)", "captured")
+UNJITTED = ("eager", "jvp", "vmap")
+DERIVED = ("jvp", "jit(jvp)", "jit(vjp)")
 OPERAND = re.compile(r"\bv\d+\b")
 LEAST_SQUARES = re.compile(r"lstsq|pinv")
 NUMBER = re.compile(r"-?\b\d[\d.]*\b")
@@ -46,14 +51,22 @@ NUMBER = re.compile(r"-?\b\d[\d.]*\b")
 NEVER = (CacheFormatError, CompilationError, JaxprTypeError)
 
 
+_code = functools.lru_cache(10_000)(lambda text: compile(text, "<program>", "eval"))
+
+
 def evaluated(text: str, words: dict[str, Any], values: dict[str, Any]) -> Any:
     """The value of an expression."""
-    return eval(text, {**words, **values})  # a program is Python text
+    return eval(_code(text), {**words, **values})  # a program is Python text
 
 
 def operands_of(text: str) -> list[str]:
     """Names of earlier values in an expression."""
     return list(dict.fromkeys(OPERAND.findall(text)))
+
+
+def pattern_of(text: str) -> str:
+    """An expression without names and numbers, for signatures."""
+    return NUMBER.sub("#", OPERAND.sub("v", text))
 
 
 def returns(text: str, values: dict[str, Any]) -> bool:
@@ -117,8 +130,7 @@ class Program:
                 reason = is_numpys_own(text, read, result, expected)
                 if reason is None:
                     what, how = finding.args
-                    plain = NUMBER.sub("#", OPERAND.sub("v", text))
-                    raise Finding(f"{what}: {plain}", f"{text}: {how}") from None
+                    raise Finding(f"{what}: {pattern_of(text)}", f"{text}: {how}") from None
                 counts[f"NumPy's own: {reason}"] += 1
 
 
@@ -204,49 +216,32 @@ class Programs(Kind):
                     raise Finding(f"{name}: {finding.args[0]}", finding.args[1]) from None
 
     def _run(self, name: str, program: Program, case: Case, counts: Counter[str]) -> None:
-        words = TRACED if case["words"] == "functrans.numpy" else DISPATCHED
-        args = list(program.args.values())
-        fun = program.function(words)
         try:
-            if name == "eager":
-                rows = [(args, program.function(TRACED)(*args))]
-            elif name == "jvp":
-                rows = [(args, _pushed(fun, args))]
-            elif name == "interpreted":
-                with ft.config(native=False):
-                    rows = [(args, ft.jit(fun)(*args))]
-            elif name == "native":
-                rows = [(args, ft.jit(fun)(*args))]
-            elif name == "captured":
-                rows = [(args, ft.jit(lambda x: fun(x, *args[1:]))(args[0]))]
-            elif name == "alone":
-                self._alone(program, words, args, counts)
+            if name == "alone":
+                self._alone(program, case, counts)
                 return
+            fun, args = call_of(name, program, case)
+            if name == "interpreted":
+                with ft.config(native=False):
+                    found = ft.jit(fun)(*args)
             else:
-                rows = _rows(name, fun, case, args)
+                found = (fun if name in UNJITTED else ft.jit(fun))(*args)
         except Finding:
             raise
-        except FunctransError as error:
-            if isinstance(error, NEVER):
+        except Exception as error:
+            reason = refusal(error)
+            if reason is None:
                 raise
-            counts[f"refused, {name}: {type(error).__name__}"] += 1
-            return
-        except np.linalg.LinAlgError:  # by rounding: what fails in NumPy is no program
-            counts[f"refused, {name}: LinAlgError"] += 1
-            return
-        except ValueError as error:  # values that NumPy refuses, in a lane or after an overflow
-            what = next((text for text in _OF_VALUES if text in str(error)), None)
-            if what is None:
-                raise
-            counts[f"refused, {name}: {what}"] += 1
+            counts[f"refused, {name}: {reason}"] += 1
             return
         counts[f"programs, {name}"] += 1
-        for row_args, found in rows:
-            program.judge(row_args, found, counts)
+        for row_args, row in rows_of(name, program, case, found):
+            program.judge(row_args, row, counts)
 
-    def _alone(self, program: Program, words: Any, args: list[Any], counts: Counter[str]) -> None:
+    def _alone(self, program: Program, case: Case, counts: Counter[str]) -> None:
         if not program.steps:  # of all that was drawn NumPy took nothing
             return
+        words, args = _words_of(case), list(program.args.values())
         among = ft.jit(program.function(words))(*args)[-1]
         alone = ft.jit(program.function(words, last_only=True))(*args)
         counts["programs, alone"] += 1
@@ -284,27 +279,45 @@ class Programs(Kind):
         ])  # fmt: skip
 
 
-def _pushed(fun: Callable[..., Any], args: list[Any]) -> Any:
-    """The results under ``jvp`` in the arguments that have derivatives."""
-    floating = [i for i, x in enumerate(args) if x.dtype.kind in "fc"]
-
-    def of_floating(*chosen: Any) -> Any:
-        given = list(args)
-        for i, x in zip(floating, chosen, strict=True):
-            given[i] = x
-        return fun(*given)
-
-    if not floating:
-        return fun(*args)
-    point = tuple(args[i] for i in floating)
-    return ft.jvp(of_floating, point, tuple(np.ones_like(x) for x in point))[0]
+def _words_of(case: Case) -> dict[str, Any]:
+    return TRACED if case["words"] == "functrans.numpy" else DISPATCHED
 
 
-def _rows(name: str, fun: Any, case: Case, args: list[Any]) -> list[tuple[list[Any], Any]]:
-    """The rows of a batched run: arguments and results."""
+def refusal(error: Exception) -> str | None:
+    """Why a program that NumPy runs may be refused: a word for the summary; ``None`` if it may not.
+
+    LAPACK may fail by rounding, and NumPy refuses values, in a lane or after an overflow.
+    """
+    if isinstance(error, FunctransError):
+        return None if isinstance(error, NEVER) else type(error).__name__
+    if isinstance(error, np.linalg.LinAlgError):
+        return "LinAlgError"
+    if isinstance(error, ValueError):
+        return next((text for text in _OF_VALUES if text in str(error)), None)
+    return None
+
+
+def call_of(name: str, program: Program, case: Case) -> tuple[Callable[..., Any], list[Any]]:
+    """What is called in a run, or jitted and called, and its arguments."""
+    fun = program.function(TRACED if name == "eager" else _words_of(case))
+    args = list(program.args.values())
+    if name == "captured":
+        return lambda x: fun(x, *args[1:]), args[:1]
+    if name in ("vmap", "jit(vmap)"):
+        stacked, axes = _batched(case, args)
+        return ft.vmap(fun, in_axes=axes), stacked
+    if name in DERIVED:
+        way = _pulled if name == "jit(vjp)" else _pushed
+        return lambda *xs: way(fun, xs), args
+    return fun, args
+
+
+def rows_of(name: str, program: Program, case: Case, found: Any) -> list[tuple[list[Any], Any]]:
+    """The rows of a run: arguments, and what its steps found; one, but for a batch."""
+    args = list(program.args.values())
+    if name not in ("vmap", "jit(vmap)"):
+        return [(args, found[0] if name in DERIVED else found)]
     stacked, axes = _batched(case, args)
-    batched = ft.vmap(fun, in_axes=axes)
-    found = (ft.jit(batched) if name == "jit(vmap)" else batched)(*stacked)
     return [
         (
             [
@@ -315,6 +328,42 @@ def _rows(name: str, fun: Any, case: Case, args: list[Any]) -> list[tuple[list[A
         )
         for i in range(3)
     ]
+
+
+def _of_floating(fun: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, tuple[Any, ...]]:
+    """The function of the arguments that have derivatives, and these.
+
+    It returns the results that have some, and beside them all.
+    """
+    floating = [i for i, x in enumerate(args) if x.dtype.kind in "fc"]
+
+    def of_floating(*chosen: Any) -> Any:
+        given = list(args)
+        for i, x in zip(floating, chosen, strict=True):
+            given[i] = x
+        found = fun(*given)
+        return [[v for v in part if np.dtype(v.dtype).kind in "fc"] for part in found], found
+
+    return of_floating, tuple(args[i] for i in floating)
+
+
+def _pushed(fun: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """The results under ``jvp`` in the arguments that have derivatives, and the tangents."""
+    of_floating, point = _of_floating(fun, args)
+    if not point:
+        return fun(*args), []
+    ones = tuple(np.ones_like(x) for x in point)
+    _, tangents, found = ft.jvp(of_floating, point, ones, has_aux=True)
+    return found, tangents
+
+
+def _pulled(fun: Callable[..., Any], args: Sequence[Any]) -> Any:
+    """The results under ``vjp`` in the arguments that have derivatives, and the cotangents."""
+    of_floating, point = _of_floating(fun, args)
+    if not point:
+        return fun(*args), []
+    results, pull, found = ft.vjp(of_floating, *point, has_aux=True)
+    return found, pull([[np.ones_like(v) for v in part] for part in results])
 
 
 def closed(case: Case) -> Iterator[Case]:

@@ -1,5 +1,6 @@
 """Fuzzers, a fixed number of cases each; cases that were found once; the fuzzers' own machinery."""
 
+import contextlib
 import json
 from collections import Counter
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from cases import IS_FULL
 
+from .batches import FORMS, SIZE
 from .common import (
     FOUND,
     Died,
@@ -46,17 +48,43 @@ CHUNKS = [
 FOUND_CASES = sorted(FOUND.glob("*.json"))
 
 
-@pytest.mark.parametrize(("name", "first", "count"), CHUNKS)
-def test_random_cases_pass(name: str, first: int, count: int) -> None:
+def _passed(sandbox: Sandbox, name: str, first: int, count: int) -> Counter[str]:
+    """What was done in so many cases, all of which must pass."""
     report = Report()
     failures: list[Failure] = []
-    count = count if IS_FULL else max(3, count // 3)
-    with Sandbox() as sandbox:
-        for seed in range(first, first + count):
-            check_seed(sandbox, kind_named(name), seed, report, failures.append)
+    for seed in range(first, first + count):
+        check_seed(sandbox, kind_named(name), seed, report, failures.append)
     texts = [f"seed {f.seed}: {f.signature}\n{f.text}\n{f.case}" for f in failures]
     assert not texts, "\n\n".join(texts)
     assert report.counts[name]["cases, passed"] == count
+    return report.counts[name]
+
+
+@pytest.mark.parametrize(("name", "first", "count"), CHUNKS)
+def test_random_cases_pass(name: str, first: int, count: int) -> None:
+    with Sandbox() as sandbox:
+        _passed(sandbox, name, first, count if IS_FULL else max(3, count // 3))
+
+
+# Batches in each test of programs, of which there are 2,000 in every run.
+BATCHES = 192 if IS_FULL else 64
+LEAST_PROGRAMS = round(0.98 * BATCHES * SIZE)
+"""How many are compared: one in a hundred is refused, since shapes in it depend on values."""
+TRAITS = (
+    *("half precision", "extended precision", "foreign byte order"),
+    *("unaligned arguments", "negative strides"),
+)
+
+
+@pytest.mark.parametrize("first", [i * BATCHES for i in range(4)])
+def test_random_programs_agree_with_numpy_and_the_interpreter(sandbox: Sandbox, first: int) -> None:
+    counts = _passed(sandbox, "batches", first, BATCHES)
+    assert counts["programs"] >= LEAST_PROGRAMS
+    for run in ("native", "interpreted"):
+        judged = [counts[f"programs, {form}, {run}"] for form in FORMS]
+        assert min(judged) > 0
+        assert sum(judged) == counts["programs"]
+    assert all(counts[f"programs with {trait}"] for trait in TRAITS)
 
 
 def test_cases_found_once_pass() -> None:
@@ -134,6 +162,31 @@ def test_a_wrong_step_is_named() -> None:
     for wrong in (np.array([1.0, np.nextafter(3, 4)]), np.array([1, 3]), np.array([[1.0, 3.0]])):
         with pytest.raises(Finding, match=r"v - #"):
             program.judge(args, [found[0], [wrong], found[2]], Counter())
+
+
+@pytest.mark.parametrize(
+    ("numbers", "is_clear"),
+    [
+        ([1.0, 2.0], True),
+        ([-1e-300, 1e-301], True),
+        ([np.inf, -2.0], True),
+        ([1.0, -1.0], False),
+        ([0.1, 0.2, -0.3], False),
+        ([np.inf, -1.7e308, -1.7e308], False),
+    ],
+)
+def test_the_other_branch_is_wrong_where_its_condition_is_clear(
+    numbers: list[float], is_clear: bool
+) -> None:
+    text = "lax.cond(np.sum(v0).real > 0, lambda x, y: x + y, lambda x, y: y + x * 2, v0, v0)"
+    program = Program(_program(f"np.array({numbers})".replace("inf", "np.inf"), text))
+    args = list(program.args.values())
+    with np.errstate(all="ignore"):
+        (right,) = program.function(PLAIN)(*args)
+        other = args[0] + args[0] if np.array_equal(right[0], 3 * args[0]) else 3 * args[0]
+        program.judge(args, [right], Counter())
+        with pytest.raises(Finding) if is_clear else contextlib.nullcontext():
+            program.judge(args, [[other]], Counter())
 
 
 def test_crashes_and_hangs_are_findings() -> None:
