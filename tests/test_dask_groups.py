@@ -11,7 +11,7 @@ import pytest
 from dask._task_spec import Task, TaskRef
 
 import functrans as ft
-from functrans.dask import totals
+from functrans.dask import chunks, totals
 from functrans.dask.grouping import grouped, run_group
 from functrans.dask.totals import Result, _sum, _whole, add_up, tasks_of
 
@@ -87,6 +87,31 @@ def test_short_calls_are_not_cut_for_threads_that_end_early(monkeypatch):
     assert all(seconds > 0.0 for seconds in asked[1:])
     for other in found[1:]:
         np.testing.assert_array_equal(other, found[0])
+
+
+@pytest.mark.parametrize("scheduler", ["threads", "synchronous"])
+def test_sums_run_without_warnings_as_programs_do(scheduler):
+    x = da.full((20, 1), 1e308, chunks=(1, 1))
+    P = ft.dask.P
+    shared = ft.dask.shard_map(lambda x: ft.lax.psum(x[0, 0], "i"), P("i"), P(), "i")
+    with dask.config.set(scheduler=scheduler), np.errstate(all="raise"):
+        assert ft.dask.sum_over(lambda w, x: x[0, 0] * w)(1.0, x) == np.inf
+        assert shared(x) == np.inf
+
+
+def test_data_of_this_process_is_kept_once_for_workers(monkeypatch):
+    """Which parts a task evaluates differs from call to call."""
+    x = da.from_array(RNG.normal(size=(4000, 100)), chunks=(100, 100))
+    parts = chunks.chunks_of("sum", [x], ["x"], chunks.KnownParts())
+    for tasks in (1, 2, 3, 2):
+        cut = tasks_of(40, tasks, [None] * 40, [0] * 40, True)
+        totals._work(parts, cut, object())
+        kept = [sum(map(len, p.content)) for work in parts.work.all() for *_, p in work.tasks]
+        assert x.nbytes < sum(kept) < 1.5 * x.nbytes
+    small = chunks.items(40)
+    for tasks in (1, 2, 3, 2):
+        totals._work(small, tasks_of(40, tasks, [None] * 40, [0] * 40, True), object())
+    assert len(small.work) == 3
 
 
 class Value:

@@ -395,9 +395,10 @@ def combine(kinds: Any, is_last: bool, parts: Sequence[Sequence[Any]]) -> list[A
     """Collectives of what shards gave, in order."""
     found = list(parts[0])
     for other in parts[1:]:
-        found = [
-            _REDUCTIONS[kind](a, b) for (kind, _), a, b in zip(kinds, found, other, strict=True)
-        ]
+        with np.errstate(all="ignore"):  # as programs run
+            found = [
+                _REDUCTIONS[kind](a, b) for (kind, _), a, b in zip(kinds, found, other, strict=True)
+            ]
     if not is_last:
         return found
     return [

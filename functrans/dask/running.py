@@ -78,6 +78,9 @@ def on_workers(program: Jaxpr, client: Any) -> tuple[Hashable, Any]:
     if client is None:
         return key, DataNode(key, package)
     with _lock:
+        for other in list(_sent):
+            if other.status == "closed":  # futures refer to their client
+                del _sent[other]
         known = _sent.setdefault(client, Recent(KEPT_PROGRAMS))
         future = known.used(key)
         if future is None or future.status in ("cancelled", "lost", "error"):

@@ -5,9 +5,13 @@ Layer: ``dask``.
 
 from __future__ import annotations
 
+import asyncio
 import math
+import sys
+import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import CancelledError, wait
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -15,7 +19,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.core.avals import ShapedArray
-from functrans.core.caching import listed
+from functrans.core.caching import Recent, listed
 from functrans.core.progress import Progress, is_shown
 from functrans.errors import ShapeError
 
@@ -26,12 +30,15 @@ def schedule(graph: Mapping[Hashable, Any], keys: Any) -> Any:
     from dask.threaded import get
 
     run = get_scheduler() or get
-    if not is_shown():
-        return run(graph, keys)
-    with Progress("Dask", unit=" tasks", is_timed=True) as progress:
-        if client() is not None:
-            return _gathered(run(graph, keys, sync=False), progress)
-        return _counted(run, graph, keys, progress)
+    connected = client()
+    if connected is None:
+        if not is_shown():
+            return run(graph, keys)
+        with Progress("Dask", unit=" tasks", is_timed=True) as progress:
+            return _counted(run, graph, keys, progress)
+    if _task_of_worker() is not None:
+        return run(graph, keys)  # meanwhile, a task lends its thread to others
+    return _gathered(connected, run(graph, keys, sync=False))
 
 
 def _counted(run: Any, graph: Mapping[Hashable, Any], keys: Any, progress: Progress) -> Any:
@@ -48,14 +55,37 @@ def _counted(run: Any, graph: Mapping[Hashable, Any], keys: Any, progress: Progr
         return run(graph, keys)
 
 
-def _gathered(futures: Sequence[Any], progress: Progress) -> Any:
-    """Results of futures; each is reported when it is there."""
+def _gathered(client: Any, futures: Sequence[Any]) -> Any:
+    """Results of futures. What fails first is raised at once; the others are given up then."""
+    loop = client.loop.asyncio_loop
+    results = asyncio.run_coroutine_threadsafe(client.gather(futures, asynchronous=True), loop)
+    try:
+        if is_shown():
+            with Progress("Dask", unit=" tasks", is_timed=True) as progress:
+                _report(futures, progress)
+        while not results.done():
+            wait([results], 1.0)  # an endless one is not interrupted on all systems
+        return results.result()
+    except KeyboardInterrupt:
+        # It ends quietly at the first that is gone. Were it cancelled, or all gone at once, asyncio
+        # would print an exception for each.
+        futures[0].release()
+        wait([results], 1.0)
+        raise
+    finally:  # a traceback may refer to them for long
+        for future in futures:
+            future.release()
+
+
+def _report(futures: Sequence[Any], progress: Progress) -> None:
+    """Report each of some futures when it is there, until one fails."""
     from distributed import as_completed
 
     progress.expect(len(futures))
-    for _ in as_completed(futures):
+    for future in as_completed(futures):
+        if future.status != "finished":
+            return
         progress.advance()
-    return [future.result() for future in futures]
 
 
 def client() -> Any:
@@ -89,6 +119,44 @@ def threads(client: Any) -> int:
     if client is None:
         return int(dask.config.get("num_workers", None) or CPU_COUNT)
     return told(_threads, client, lambda: sum(client.nthreads().values())) or 1
+
+
+_given_up: Recent[str, bool] = listed("calls that are over", Recent(256))
+
+
+def give_up(label: str) -> None:
+    """Tasks of a call that still run in this process end before their next part."""
+    _given_up[label] = True
+
+
+def check_wanted(label: str) -> None:
+    """Leave a task of a call whose result nobody waits for: it was interrupted, or another failed.
+
+    Raises:
+      Reschedule: the worker was told to drop the task; should it be wanted again, it runs anew.
+      CancelledError: the call is over.
+    """
+    task = _task_of_worker()
+    if task is not None:
+        if task.state == "cancelled":
+            from distributed import Reschedule
+
+            raise Reschedule
+    elif label in _given_up:
+        raise CancelledError(label)
+
+
+def _task_of_worker() -> Any:
+    """What a worker of ``distributed`` knows of the task that runs; ``None`` if there is none."""
+    if "distributed.worker" not in sys.modules:
+        return None
+    from distributed import get_worker
+
+    try:
+        worker = get_worker()
+    except ValueError:
+        return None
+    return worker.state.tasks.get(worker.active_threads.get(threading.get_ident()))
 
 
 def pickled(value: Any) -> list[Any]:

@@ -14,7 +14,9 @@ Layer: ``dask``.
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -26,8 +28,16 @@ from functrans.core.jaxpr import Jaxpr
 from functrans.dask.chunks import Chunks
 from functrans.dask.grouping import Recipe, grouped, run_group
 from functrans.dask.running import Package, on_workers, received, results_of_part
+from functrans.dask.scheduling import (
+    check_wanted,
+    give_up,
+    pickled,
+    schedule,
+    threads,
+    told,
+    unpickled,
+)
 from functrans.dask.scheduling import client as current_client
-from functrans.dask.scheduling import pickled, schedule, threads, told, unpickled
 from functrans.records import dataclass
 
 FAN_IN = 8
@@ -136,6 +146,25 @@ def _by_place(pieces: Sequence[tuple[Any, Subtree]]) -> dict[Any, list[Subtree]]
 # on the driver ----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """What is asked of all parts, and of whom; see ``evaluate_parts``."""
+
+    programs: Sequence[Jaxpr]
+    chunks: Chunks
+    operands: Sequence[Any]
+    mapped: Sequence[bool]
+    summed: Sequence[bool]
+    client: Any
+    label: str
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether all sums are small: a task may give several, and the client may add them."""
+        avals = itertools.compress(self.programs[0].out_avals, self.summed)
+        return len(self.chunks) * sum(map(_bytes, avals)) <= LARGE_BYTES
+
+
 def evaluate_parts(
     programs: Sequence[Jaxpr],
     chunks: Chunks,
@@ -153,67 +182,40 @@ def evaluate_parts(
       summed: per result, whether those of the parts are added up, and not stacked.
     """
     for attempt in range(ATTEMPTS):
+        label = f"{programs[0].name or 'sum'}-{uuid4().hex}"
+        client = current_client()
         try:
-            return _attempt(programs, chunks, operands, mapped, summed)
+            return _attempt(_Call(programs, chunks, operands, mapped, summed, client, label))
         except Exception as error:  # operands lay with workers that are gone: they are sent again
             if type(error).__name__ != "FutureCancelledError" or attempt == ATTEMPTS - 1:
                 raise
+        finally:
+            give_up(label)  # what still runs then is for nobody
     raise AssertionError
 
 
-def _attempt(
-    programs: Sequence[Jaxpr],
-    chunks: Chunks,
-    operands: Sequence[Any],
-    mapped: Sequence[bool],
-    summed: Sequence[bool],
-) -> list[Any]:
-    from dask._task_spec import List, Task, TaskRef
+def _attempt(call: _Call) -> list[Any]:
     from dask.highlevelgraph import HighLevelGraph  # has a name: a dictionary would be hashed
 
-    client = current_client()
-    label = f"{programs[0].name or 'sum'}-{uuid4().hex}"
-    count = len(chunks)
-    avals = [v for v, is_summed in zip(programs[0].out_avals, summed, strict=True) if is_summed]
-    is_packed = count * sum(map(_bytes, avals)) <= LARGE_BYTES
-    places, sizes = _places(chunks, client)
+    chunks, is_packed = call.chunks, call.is_packed
     graph: dict[Hashable, Any] = {}
-    texts = []
-    for program in programs:
-        key, node = on_workers(program, client)
+    names = []
+    for program in call.programs:
+        key, node = on_workers(program, call.client)
         graph[key] = node
-        texts.append(TaskRef(key))
-    name = texts[0].key
-    n_threads = threads(client)
-    wanted = n_threads * tasks_per_thread(chunks.seconds.used(name), n_threads)
-    work = _work(chunks, tasks_of(count, wanted, places, sizes, is_packed), client)
-    graph |= work.shared
-    shared = [v for v, is_mapped in zip(operands, mapped, strict=True) if not is_mapped]
-    own = [v for v, is_mapped in zip(operands, mapped, strict=True) if is_mapped]
-    flow = (tuple(mapped), tuple(summed))
-    given, more = _given(f"operands-{label}", shared, client)
-    graph |= more
-    made: dict[tuple[int, int], Hashable] = {}
-    for trees, used, needed, package in work.tasks:
-        key = (label, trees[0].first)
-        texts_used = List(*(texts[kind] for kind in used))
-        values = List(*map(TaskRef, needed))
-        numbers = _numbers(trees)
-        elements = [v[numbers[0] : numbers[-1] + 1] for v in own] if own else []
-        theirs, more = _given(f"items-{label}-{trees[0].first}", elements, client, False)
-        graph |= more
-        graph[key] = Task(key, run_parts, package, flow, texts_used, given, theirs, values)
-        made |= {(tree.first, tree.height): key for tree in trees}
-    whole = _whole(count)
+        names.append(key)
+    work = _work(chunks, _cut(call, chunks.seconds.used(names[0])), call.client)
+    made = _put_tasks(call, work, names, graph)
+    whole = _whole(len(chunks))
     keys = list(dict.fromkeys(made.values()))
-    is_asked = not all(summed) or (is_packed and len(keys) <= FAN_IN)
+    is_asked = not all(call.summed) or (is_packed and len(keys) <= FAN_IN)
     is_added_here = is_asked and is_packed
     asked = keys if is_asked else []
-    if not is_added_here and any(summed):
-        asked = [*asked, _added(label, whole, made, graph, is_packed)]
-    found: list[Result] = schedule(HighLevelGraph.from_collections(label, graph, []), asked)
+    if not is_added_here and any(call.summed):
+        asked = [*asked, _added(call.label, whole, made, graph, is_packed)]
+    found: list[Result] = schedule(HighLevelGraph.from_collections(call.label, graph, []), asked)
     of_tasks = found[: len(keys)]
-    chunks.seconds[name] = sum(result.seconds for result in of_tasks)
+    chunks.seconds[names[0]] = sum(result.seconds for result in of_tasks)
     total = add_up(whole, found) if is_added_here else found[-1]
     sums = iter(total.terms.get((0, whole.height), ()))
     # Parts that lie on several workers are evaluated where they lie, out of their order.
@@ -222,7 +224,41 @@ def _attempt(
         np.concatenate(column)[order]
         for column in zip(*(result.stacks for result in of_tasks), strict=True)
     )
-    return [next(sums) if is_summed else next(stacks) for is_summed in summed]
+    return [next(sums) if is_summed else next(stacks) for is_summed in call.summed]
+
+
+def _cut(call: _Call, seconds: float | None) -> list[Trees]:
+    """Who evaluates which parts, if all took so long the last time."""
+    n_threads = threads(call.client)
+    wanted = n_threads * tasks_per_thread(seconds, n_threads)
+    places, sizes = _places(call.chunks, call.client)
+    return tasks_of(len(call.chunks), wanted, places, sizes, call.is_packed)
+
+
+def _put_tasks(
+    call: _Call, work: _Work, names: Sequence[Hashable], graph: dict[Hashable, Any]
+) -> dict[tuple[int, int], Hashable]:
+    """Per subtree, the key of the task that evaluates it; tasks are put into the graph."""
+    from dask._task_spec import List, Task, TaskRef
+
+    graph |= work.shared
+    own = list(itertools.compress(call.operands, call.mapped))
+    shared = list(itertools.compress(call.operands, map(operator.not_, call.mapped)))
+    flow = (call.label, tuple(call.mapped), tuple(call.summed))
+    given, more = _given(f"operands-{call.label}", shared, call.client)
+    graph |= more
+    made: dict[tuple[int, int], Hashable] = {}
+    for trees, used, needed, package in work.tasks:
+        key = (call.label, trees[0].first)
+        texts = List(*(TaskRef(names[kind]) for kind in used))
+        values = List(*map(TaskRef, needed))
+        numbers = _numbers(trees)
+        elements = [v[numbers[0] : numbers[-1] + 1] for v in own]
+        theirs, more = _given(f"items-{call.label}-{trees[0].first}", elements, call.client, False)
+        graph |= more
+        graph[key] = Task(key, run_parts, package, flow, texts, given, theirs, values)
+        made |= {(tree.first, tree.height): key for tree in trees}
+    return made
 
 
 def tasks_per_thread(seconds: float | None, n_threads: int) -> int:
@@ -270,6 +306,11 @@ def _work(chunks: Chunks, tasks: Sequence[Trees], client: Any) -> _Work:
             content = (recipe, trees, kinds, used, names)
             package = Package(content if client is None else pickled(content))
             made.append((trees, used, recipe.needed, package))
+        if (
+            client is not None
+            and sum(len(f) for _, _, _, p in made for f in p.content) > LARGE_BYTES
+        ):
+            chunks.work.clear()  # they hold data of this process: one copy is enough
         known = chunks.work.kept(asked, _Work(tuple(made), shared))
     return known
 
@@ -281,6 +322,8 @@ def _places(chunks: Chunks, client: Any) -> tuple[list[Any], list[int]]:
     if client is None or not asked:
         return [None] * count, [0] * count
     found = told(chunks.places, client, lambda: client.sync(client.scheduler.who_has, keys=asked))
+    if not all(found.get(key) for key in asked):  # some are still being made
+        chunks.places.pop(client, None)
     places, sizes = [], []
     for kind, own in zip(chunks.kinds, chunks.held, strict=True):
         places.append(next((min(found[key]) for key in own if found.get(key)), None))
@@ -342,7 +385,7 @@ class Result:
 
 def run_parts(
     task: Package,
-    flow: tuple[Sequence[bool], Sequence[bool]],
+    flow: tuple[str, Sequence[bool], Sequence[bool]],
     programs: Sequence[Package],
     shared: Package,
     elements: Package,
@@ -356,7 +399,7 @@ def run_parts(
     content = unpickled(task.content) if isinstance(task.content, list) else task.content
     recipe, trees, kinds, used, names = content
     known = dict(zip(used, map(received, programs), strict=True))
-    mapped, summed = flow
+    label, mapped, summed = flow
     first = trees[0].first
 
     def run(i: int, part: list[Any]) -> list[Any]:
@@ -368,6 +411,7 @@ def run_parts(
     results = run_group(recipe, values, run, names.__getitem__)
 
     def summands(_: Subtree) -> list[Any]:
+        check_wanted(label)
         outs = next(results)
         rows.append([out for out, flag in zip(outs, summed, strict=True) if not flag])
         return [out for out, flag in zip(outs, summed, strict=True) if flag]
@@ -397,5 +441,6 @@ def _sum(tree: Subtree, part: Callable[[Subtree], list[Any]], known: Terms | Non
     sums: list[Any] | None = None
     for term in tree.below():
         other = _sum(term, part, known)
-        sums = other if sums is None else [a + b for a, b in zip(sums, other, strict=True)]
+        with np.errstate(all="ignore"):  # as programs run
+            sums = other if sums is None else [a + b for a, b in zip(sums, other, strict=True)]
     return sums
