@@ -1,5 +1,8 @@
 """Sums over Dask collections equal sums over arrays, under all transforms."""
 
+import functools
+import operator
+
 import dask
 import dask.array as da
 import dask.bag as db
@@ -325,3 +328,37 @@ def test_an_array_of_numpy_beside_the_data_is_named():
         ft.dask.sum_over(lambda w, x, y: np.sum(x @ w - y))(np.ones(2), x, y)
     (note,) = caught.value.__notes__
     assert note.startswith("args[2] is an array of NumPy with as many rows as the data")
+
+
+USES = {
+    "matmul": lambda w, x: np.sum(x @ w),
+    "rmatmul": lambda w, x: np.sum(w @ x.T),
+    "multiply": lambda w, x: np.sum(x * w),
+    "reflected": lambda w, x: np.sum(w - x),
+    "function": lambda w, x: np.sum(np.dot(x, w)),
+    "of functrans": lambda w, x: fnp.sum(fnp.where(x > 0.0, w, 0.0)),
+    "list": lambda w, x: np.sum(np.concatenate([w, x[0]])),
+    "derived": lambda w, x: np.sum(np.sin(x)) * w[0],
+    "augmented": lambda w, x: np.sum(operator.iadd(w * 1.0, x[0])),
+    "comparison": lambda w, x: np.sum(fnp.where(w < x[0], w, 0.0)),
+    "power": lambda w, x: np.sum(w ** x[0]),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(
+    "transform", [ft.grad, ft.jit, ft.hessian, lambda f: functools.partial(ft.linearize, f)]
+)
+def test_data_outside_of_its_place_is_refused_with_advice(use, transform):
+    """Nothing of it is made."""
+
+    def fails(block):
+        raise AssertionError("made")
+
+    x = da.ones((6, 2), chunks=(4, 2)).map_blocks(fails, dtype=float, meta=np.ones((0, 2)))
+    function = transform(lambda w: USES[use](w, x))
+    with pytest.raises(
+        ft.errors.UnsupportedOperationError, match=r"dask\.array.* meets .*ft\.dask\.sum_over"
+    ) as caught:
+        function(np.ones(2))
+    assert "test_dask_sums.py" in str(caught.value)

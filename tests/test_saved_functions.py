@@ -27,6 +27,10 @@ def layer(params: Any, x: Any, scale: float = 2.0) -> Any:
     return {"y": y, "more": (np.sum(y), None, [x > 0])}
 
 
+DTYPES = (
+    "bool", "int8", "int32", "int64", "uint8", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128",
+)  # fmt: skip
 PARAMS = {"scale": [np.array([1.0, -2.0]), 3]}
 X = np.array([0.5, -1.0, 2.0])
 
@@ -151,6 +155,34 @@ def test_other_arguments_are_refused() -> None:
     with pytest.raises(UnsupportedOperationError, match="layer: x is of type"):
         function(PARAMS, "abc")
     assert_equal(function(PARAMS, X.astype(np.float32)), ft.jit(layer)(PARAMS, X))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("given", DTYPES)
+def test_arguments_are_converted_where_nothing_is_lost(dtype: str, given: str) -> None:
+    function = loaded(saved(lambda x: (x, x + x), np.ones(3, dtype)))
+    x = np.array([1, 0, 1], given)
+    if np.can_cast(given, dtype, "safe"):
+        y = x.astype(dtype)
+        assert_equal(function(x), (y, y + y))
+        return
+    message = rf"x is .*\.astype\('{dtype}'\)"
+    with pytest.raises(ShapeError, match=message):
+        function(x)
+    with pytest.raises(ShapeError, match="made for"):
+        ft.jit(function)(x)
+
+
+def test_numbers_of_python_take_the_dtype() -> None:
+    function = loaded(saved(lambda x, n: x * n, np.float32(1.0), np.int8(1)))
+    assert_equal(function(0.5, 3), np.array(1.5, np.float32))
+    assert_equal(function(2, True), np.array(2.0, np.float32))
+    for wrong in (1.5, 1j):
+        with pytest.raises(ShapeError, match=r"n is .* made for i8\[\]"):
+            function(0.5, wrong)
+    for wrong in (300, -129):
+        with pytest.raises(OverflowError, match=r"n is -?\d+ .*out of bounds for int8"):
+            function(0.5, wrong)
 
 
 def test_derivatives_without_their_rules_are_refused() -> None:

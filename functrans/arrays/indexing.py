@@ -551,12 +551,23 @@ def as_value(value: Any) -> Any:
     return plain_array(value)
 
 
+def check_not_in_parts(x: Any) -> None:
+    """Refuse a collection of Dask, all of which would be made and held here."""
+    if hasattr(type(x), "__dask_graph__") and type(x).__module__.partition(".")[0] == "dask":
+        raise UnsupportedOperationError(
+            f"a {type(x).__module__}.{type(x).__qualname__} meets a traced value{here()}. "
+            "Transforms see its chunks as arguments of ft.dask.sum_over(f) or ft.dask.jacobian(f), "
+            "where f is written for arrays; X.compute() makes an array of it"
+        )
+
+
 def plain_array(x: Any, dtype: DTypeLike | None = None) -> np.ndarray:
     """A value that holds no tracer as an array of numbers.
 
     Raises:
       UnsupportedOperationError: it is none, or a kind of array whose meaning would be lost.
     """
+    check_not_in_parts(x)
     for cls in type(x).__mro__:
         if cls.__name__ in ("MaskedArray", "matrix") and cls.__module__.startswith("numpy"):
             remedy = (

@@ -20,7 +20,7 @@ import numpy as np
 
 from functrans.arrays import items, python_values
 from functrans.arrays.callers import is_rebinding
-from functrans.arrays.indexing import PLAIN_OPERANDS, as_value
+from functrans.arrays.indexing import PLAIN_OPERANDS, as_value, check_not_in_parts
 from functrans.arrays.items import setitem
 from functrans.arrays.python_values import is_python_number, made_python_number, python_number
 from functrans.arrays.sparse import is_scipy_sparse, is_sparse, is_spmatrix, not_a_product
@@ -129,7 +129,10 @@ def is_foreign(value: Any) -> bool:
 
 def operator_operand(other: Any) -> Any:
     """``as_operand`` of a plain operand of an operator, which leaves foreign arrays alone."""
-    return NotImplemented if is_foreign(other) else as_operand(other)
+    if not is_foreign(other):
+        return as_operand(other)
+    check_not_in_parts(other)
+    return NotImplemented
 
 
 _power, _reflected_power = _binary(ew.power_p)

@@ -162,7 +162,8 @@ class LoadedFunction:
         """Call the function.
 
         Raises:
-          ShapeError: an argument has another shape, or a dtype that cannot be converted.
+          ShapeError: an argument has another shape, or a dtype that does not fit into the one that
+            the function was saved for.
           TypeError: the arguments have another structure.
         """
         named = self._names[len(args) : self._n_args]

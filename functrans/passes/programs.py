@@ -26,7 +26,7 @@ from functrans.core.analyses import analysis
 from functrans.core.arguments import canonical
 from functrans.core.avals import Aval, ShapedArray, Tape, Zero
 from functrans.core.caching import Recent, listed
-from functrans.core.dispatch import aval_of, dtype_of, shape_of, tracing
+from functrans.core.dispatch import aval_of, dtype_of, tracing
 from functrans.core.jaxpr import Jaxpr, Literal, Var
 from functrans.core.source import here
 from functrans.core.state import current_config
@@ -553,7 +553,10 @@ def with_batch_axis(value: Array, size: int, dim: int | None) -> Any:
 def fitted(
     who: str, paths: Sequence[str], values: Sequence[Any], avals: Sequence[Any]
 ) -> list[Any]:
-    """Arguments of a program, converted to its dtypes.
+    """Arguments of a program, converted to its dtypes where nothing is lost.
+
+    Python's numbers take the dtype, as they do where they meet an array. An array of a wider one is
+    refused: rounded or cut off, it would give other numbers than the function that it is from.
 
     Args:
       who: begins messages.
@@ -562,17 +565,30 @@ def fitted(
       avals: what the program takes.
 
     Raises:
-      ShapeError: an argument has another shape, or a dtype that cannot be converted.
+      ShapeError: an argument has another shape, or a dtype that does not fit into the program's.
+      OverflowError: an integer of Python's is out of the dtype's bounds.
       UnsupportedOperationError: it is no array of numbers.
     """
     found = []
     for path, given, aval in zip(paths, values, avals, strict=True):
         value = canonical(given, partial("{}: {}".format, who, path))
-        shape, dtype = shape_of(value), dtype_of(value)
-        if shape != aval.shape or not np.can_cast(dtype, aval.dtype, "same_kind"):
-            raise ShapeError(
-                f"{who}: {path} is {aval_of(value)}{here()}, but the program was made for {aval}; "
-                "make it anew for other shapes and dtypes"
+        own = aval_of(value)
+        fits = np.can_cast(own.dtype, aval.dtype, "same_kind" if own.weak else "safe")
+        if own.shape != aval.shape or not fits:
+            remedy = (
+                f"convert it (.astype({aval.dtype.name!r})), or make the program anew for its dtype"
+                if own.shape == aval.shape
+                else "make it anew for other shapes"
             )
-        found.append(value if dtype == aval.dtype else cast(value, aval.dtype))
+            raise ShapeError(
+                f"{who}: {path} is {own}{here()}, but the program was made for {aval}; {remedy}"
+            )
+        if type(value) is int:  # which has no dtype to wrap around in
+            try:
+                value = np.asarray(value, aval.dtype)
+            except OverflowError:
+                raise OverflowError(
+                    f"{who}: {path} is {value}{here()}, which is out of bounds for {aval.dtype}"
+                ) from None
+        found.append(value if dtype_of(value) == aval.dtype else cast(value, aval.dtype))
     return found
