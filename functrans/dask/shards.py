@@ -13,7 +13,7 @@ import numpy as np
 from functrans import pytrees as tree
 from functrans.control.bodies import Body, finish_results, stage_body
 from functrans.control.collectives import axis_index
-from functrans.core.arguments import canonical, name_of, named
+from functrans.core.arguments import name_of, named
 from functrans.core.avals import ShapedArray
 from functrans.core.boundary import boundary
 from functrans.core.calling import traced_form
@@ -21,9 +21,9 @@ from functrans.core.dispatch import aval_of, dtype_of, shape_of
 from functrans.core.jaxpr import Jaxpr
 from functrans.core.source import here
 from functrans.core.transformed import transform
-from functrans.dask.chunks import Chunks, KnownParts, chunks_of, is_data, items
+from functrans.dask.chunks import Chunks, KnownParts, items
 from functrans.dask.mapping import Flow, bind_map
-from functrans.dask.staged import arguments_of_part, flat_arguments
+from functrans.dask.staged import Arguments, arguments_of
 from functrans.errors import ShapeError, TreeMismatchError
 from functrans.passes.programs import permute
 from functrans.primitives.elementwise import where
@@ -99,25 +99,23 @@ def shard_map(
     @named("shard_map", fun)
     def sharded(*args: Any) -> Any:
         label = f"shard_map of {name_of(fun)}"
-        leaves, treedef, paths = flat_arguments((args, {}))
-        axes = _in_axes(label, in_specs, args, leaves, paths, axis_name)
-        places = [i for i, leaf in enumerate(leaves) if is_data(leaf)]
-        chunks = _shards(label, leaves, paths, places, axes, axis_size, keep)
+        arguments = arguments_of(args, {})
+        axes = _in_axes(label, in_specs, args, arguments, axis_name)
+        chunks = _shards(label, arguments, axes, axis_size, keep)
         count = len(chunks)
-        others = [i for i in range(len(leaves)) if i not in places]
         operands: list[Any] = []
         avals: list[Any] = list(chunks.avals[0])
-        for i in others:
-            value = canonical(leaves[i], f"{label}: {paths[i]}".__str__)
+        for i in arguments.others:
+            value = arguments.value(label, i)
             axis = axes[i]
             if axis is not None:
-                value = _cut(label, value, axis, count, paths[i])
+                value = _cut(label, value, axis, count, arguments.paths[i])
             aval = aval_of(value)
             operands.append(value)
             avals.append(aval if axis is None else ShapedArray(aval.shape[1:], aval.dtype))
 
         def of_shard(*given: Any) -> Any:
-            positional, _ = arguments_of_part(given, places, chunks, treedef)
+            positional, _ = arguments.of_part(given, chunks)
             result = fun(*positional)
             outs, structure = tree.flatten(result)
             joined[:] = _out_axes(label, out_specs, structure, outs, axis_name)
@@ -137,7 +135,7 @@ def shard_map(
         n_data = len(chunks.avals[0])
         program = _data_first(body, n_data)
         flow = Flow(
-            (*(False,) * len(body.captured), *(axes[i] is not None for i in others)),
+            (*(False,) * len(body.captured), *(axes[i] is not None for i in arguments.others)),
             tuple(axis is None for axis in joined),
             axis_name,
         )
@@ -183,12 +181,11 @@ def _in_axes(
     label: str,
     specs: Any,
     args: tuple[Any, ...],
-    leaves: Sequence[Any],
-    paths: Sequence[str],
+    arguments: Arguments,
     axis_name: str,
 ) -> list[int | None]:
     if isinstance(specs, P):
-        found = [specs] * len(leaves)
+        found = [specs] * len(arguments.leaves)
     else:
         if not isinstance(specs, tuple) or len(specs) != len(args):
             raise TreeMismatchError(
@@ -197,12 +194,12 @@ def _in_axes(
             )
         found = []
         for i, (spec, arg) in enumerate(zip(specs, args, strict=True)):
-            held, structure, _ = flat_arguments(((arg,), {}))
-            ((one,), _) = tree.unflatten(structure, list(range(len(held))))
+            own = arguments_of((arg,), {})
+            ((one,), _) = tree.unflatten(own.treedef, list(range(len(own.leaves))))
             found += _prefix(label, spec, one, f"in_specs[{i}]")
     return [
         _axis(label, spec, axis_name, f"the spec of {path}")
-        for spec, path in zip(found, paths, strict=True)
+        for spec, path in zip(found, arguments.paths, strict=True)
     ]
 
 
@@ -232,15 +229,13 @@ def _prefix(label: str, spec: Any, value: Any, name: str) -> list[Any]:
 
 def _shards(
     label: str,
-    leaves: Sequence[Any],
-    paths: Sequence[str],
-    places: Sequence[int],
+    arguments: Arguments,
     axes: Sequence[int | None],
     axis_size: int | None,
     keep: KnownParts,
 ) -> Chunks:
     """The shards: chunks of data, or as many as there should be."""
-    if not places:
+    if not arguments.places:
         if axis_size is None:
             raise ValueError(
                 f"{label}: no argument is data in parts{here()}; give axis_size, the number of "
@@ -249,13 +244,13 @@ def _shards(
         if isinstance(axis_size, bool) or not isinstance(axis_size, int) or axis_size < 1:
             raise ValueError(f"{label}: axis_size is {axis_size!r}; expected a positive integer")
         return items(axis_size)
-    for i in places:
+    for i in arguments.places:
         if axes[i] != 0:
             raise ValueError(
-                f"{label}: {paths[i]} is data in parts along its first axis{here()}; expected a "
-                "spec that cuts this axis"
+                f"{label}: {arguments.paths[i]} is data in parts along its first axis{here()}; "
+                "expected a spec that cuts this axis"
             )
-    chunks = chunks_of(label, [leaves[i] for i in places], [paths[i] for i in places], keep)
+    chunks = arguments.chunks(label, keep)
     if len(chunks.avals) > 1:
         first = chunks.kinds.index(1)
         raise ShapeError(

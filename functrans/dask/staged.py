@@ -43,6 +43,60 @@ class Parts:
     treedef: Any
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Arguments:
+    """Arguments of a call, by position and by name: leaves that are data in parts, and others.
+
+    Attributes:
+      leaves: all of them.
+      treedef: structure of ``(args, kwargs)``.
+      paths: what leaves are called.
+      places: which of them are data.
+    """
+
+    leaves: list[Any]
+    treedef: Any
+    paths: list[str]
+    places: list[int]
+
+    @property
+    def others(self) -> list[int]:
+        """Which leaves are no data."""
+        return [i for i in range(len(self.leaves)) if i not in self.places]
+
+    def chunks(self, label: str, known: KnownParts) -> Chunks:
+        """The parts of the data."""
+        data = [self.leaves[i] for i in self.places]
+        return chunks_of(label, data, [self.paths[i] for i in self.places], known)
+
+    def value(self, label: str, i: int) -> Any:
+        """A leaf that is no data, as an operand."""
+        return canonical(self.leaves[i], f"{label}: {self.paths[i]}".__str__)
+
+    def of_part(
+        self, given: Sequence[Any], chunks: Chunks
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments by position and by name, of the leaves of a part and those that are no data."""
+        own = iter(given)
+        data = {
+            i: tree.unflatten(part, [next(own) for _ in range(part.num_leaves)])
+            for i, part in zip(self.places, chunks.treedefs, strict=True)
+        }
+        full = [data[i] if i in data else next(own) for i in range(self.treedef.num_leaves)]
+        arguments: tuple[tuple[Any, ...], dict[str, Any]] = tree.unflatten(self.treedef, full)
+        return arguments
+
+
+def arguments_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+    """What a call is given, taken apart; data is a leaf."""
+    leaves, treedef = tree.flatten(
+        (args, kwargs), is_leaf=lambda node: node is not args and is_data(node)
+    )
+    numbers, keywords = tree.unflatten(treedef, range(len(leaves)))
+    paths = tree.key_paths(numbers, "args") + tree.key_paths(keywords, "kwargs")
+    return Arguments(leaves, treedef, paths, [i for i, leaf in enumerate(leaves) if is_data(leaf)])
+
+
 def stage_parts(
     label: str,
     fun: Callable[..., Any],
@@ -64,19 +118,17 @@ def stage_parts(
     Raises:
       TypeError: no argument is data, or results of parts have different structures.
     """
-    leaves, treedef, paths = flat_arguments((args, kwargs))
-    places = [i for i, leaf in enumerate(leaves) if is_data(leaf)]
-    if not places:
+    arguments = arguments_of(args, kwargs)
+    if not arguments.places:
         raise TypeError(
             f"{label}: no argument is data in parts{here()}; expected a dask.array.Array, a Bag, "
             "or a list of delayed values"
         )
-    chunks = chunks_of(label, [leaves[i] for i in places], [paths[i] for i in places], known)
-    others = [i for i in range(len(leaves)) if i not in places]
-    operands = [canonical(leaves[i], f"{label}: {paths[i]}".__str__) for i in others]
+    chunks = arguments.chunks(label, known)
+    operands = [arguments.value(label, i) for i in arguments.others]
 
     def flat(*given: Any) -> Any:
-        positional, keywords = arguments_of_part(given, places, chunks, treedef)
+        positional, keywords = arguments.of_part(given, chunks)
         return fun(*positional, **keywords)
 
     flat.__name__ = name_of(fun)
@@ -87,12 +139,13 @@ def stage_parts(
         try:
             bodies.append(stage_body(label, flat, structure, given, finish=finish))
         except Exception as error:
-            rows = {leaves[i].shape[0] for i in places if hasattr(leaves[i], "chunks")}
-            for i, value in zip(others, operands, strict=True):
+            data = [arguments.leaves[i] for i in arguments.places]
+            rows = {value.shape[0] for value in data if hasattr(value, "chunks")}
+            for i, value in zip(arguments.others, operands, strict=True):
                 if np.ndim(value) and len(value) in rows:
                     error.add_note(
-                        f"{paths[i]} is an array of NumPy with as many rows as the data, and goes "
-                        "whole to each chunk; dask.array.from_array cuts it"
+                        f"{arguments.paths[i]} is an array of NumPy with as many rows as the "
+                        "data, and goes whole to each chunk; dask.array.from_array cuts it"
                     )
             raise
     for body in bodies:
@@ -103,30 +156,6 @@ def stage_parts(
             )
     programs, captured = _joined(bodies, len(chunks.avals[0]))
     return Parts(programs, chunks, [*captured, *operands], bodies[0].treedef)
-
-
-def arguments_of_part(
-    given: Sequence[Any], places: Sequence[int], chunks: Chunks, treedef: Any
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments by position and by name, of the leaves of a part and those that are no data."""
-    own = iter(given)
-    data = {
-        i: tree.unflatten(part, [next(own) for _ in range(part.num_leaves)])
-        for i, part in zip(places, chunks.treedefs, strict=True)
-    }
-    full = [data[i] if i in data else next(own) for i in range(treedef.num_leaves)]
-    arguments: tuple[tuple[Any, ...], dict[str, Any]] = tree.unflatten(treedef, full)
-    return arguments
-
-
-def flat_arguments(args: tuple[tuple[Any, ...], dict[str, Any]]) -> tuple[Any, Any, list[str]]:
-    """Leaves, structure and key paths of arguments by position and by name; data is a leaf."""
-    positional = args[0]
-    leaves, treedef = tree.flatten(
-        args, is_leaf=lambda node: node is not positional and is_data(node)
-    )
-    numbers, keywords = tree.unflatten(treedef, range(len(leaves)))
-    return leaves, treedef, tree.key_paths(numbers, "args") + tree.key_paths(keywords, "kwargs")
 
 
 def _joined(bodies: Sequence[Body], n: int) -> tuple[Programs, list[Any]]:
