@@ -22,7 +22,10 @@ _LONGEST_LINE = 130
 
 
 def fortran_text(interface: Interface) -> str:
-    """A module of Fortran, ``<name>_interface``, with the function and names of its statuses."""
+    """A module of Fortran, ``<name>_interface``, with the function and names of its statuses.
+
+    Fortran does not tell upper from lower case: names that differ in that only are numbered.
+    """
     name = interface.name
     lines = [
         f"! The function {name} of {name}.h in Fortran.",
@@ -30,19 +33,22 @@ def fortran_text(interface: Interface) -> str:
         f"module {name}_interface",
         "  use, intrinsic :: iso_c_binding",
         "  implicit none",
-        f"  integer(c_int64_t), parameter :: {name}_workspace_bytes = "
-        f"{interface.text.workspace_bytes}_c_int64_t",
     ]
-    for status, text in interface.statuses.items():
-        lines.append(f"  integer(c_int32_t), parameter :: {text.lower()} = {status}_c_int32_t")
-    for macro, size in (row for matrix in interface.matrices for row in matrix.sizes):
-        lines.append(f"  integer(c_int64_t), parameter :: {macro.lower()} = {size}_c_int64_t")
-    for leaf in interface.constants:
-        shape = max(leaf.length, 1)
-        lines.append(
-            f'  {_type(leaf)}, bind(c, name="{leaf.name}"), protected :: '
-            f"{leaf.name.lower()}({shape})"
-        )
+    numbers = [("int64", f"{name}_workspace_bytes", interface.text.workspace_bytes)]
+    numbers += [("int32", text, status) for status, text in interface.statuses.items()]
+    sizes = [row for matrix in interface.matrices for row in matrix.sizes]
+    numbers += [("int64", macro, size) for macro, size in sizes]
+    constants = interface.constants
+    own = [*(text for _, text, _ in numbers), *(leaf.name for leaf in constants)]
+    functions = [f"{name}{end}".lower() for end in ("", "_error_text", "_interface")]
+    names = iter(c_names(list(map(str.lower, own)), "constant", functions))
+    for kind, _, value in numbers:
+        lines.append(f"  integer(c_{kind}_t), parameter :: {next(names)} = {value}_c_{kind}_t")
+    lines += [
+        f'  {_type(leaf)}, bind(c, name="{leaf.name}"), protected :: '
+        f"{next(names)}({max(leaf.length, 1)})"
+        for leaf in constants
+    ]
     lines += ["  interface", *_function(interface)]
     lines += [
         f'    function {name}_error_text(status) bind(c, name="{name}_error_text") result(text)',
@@ -59,7 +65,9 @@ def fortran_text(interface: Interface) -> str:
 def _function(interface: Interface) -> list[str]:
     """The interface of the function; its arguments have names that differ in more than case."""
     name, leaves = interface.name, interface.leaves
-    names = c_names([leaf.name.lower() for leaf in leaves], "arg", ("workspace", "status"))
+    names = c_names(
+        [leaf.name.lower() for leaf in leaves], "arg", ("workspace", "status", name.lower())
+    )
     lines = [f"    function {name}( &"]
     lines += [f"        {argument}, &" for argument in names]
     lines += [f'        workspace) bind(c, name="{name}") result(status)']

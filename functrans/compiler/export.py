@@ -20,6 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,15 @@ from functrans.compiler.bindings import cmake_text, fortran_text
 from functrans.compiler.execution import execution_of
 from functrans.compiler.header import header_text
 from functrans.compiler.inspect import host_calls
-from functrans.compiler.interface import Interface, Leaf, c_name, c_names, is_c_name
-from functrans.compiler.patterns import Table, without_patterns
+from functrans.compiler.interface import (
+    Interface,
+    Leaf,
+    c_name,
+    c_names,
+    is_c_name,
+    size_macros,
+)
+from functrans.compiler.patterns import Table, prefixes_of, without_patterns
 from functrans.compiler.prepare import prepare
 from functrans.compiler.readme import readme_text
 from functrans.compiler.standalone import write_standalone
@@ -192,6 +200,7 @@ def export_program(
         texts[f"{name}.cmake"] = cmake_text(interface, file)
     if "fortran" in options.also:
         texts[f"{name}.f90"] = fortran_text(interface)
+    _check_case(folder, (file, *texts))
     write_files(folder, {file: data, **{key: value.encode() for key, value in texts.items()}})
     return Exported(
         name,
@@ -231,11 +240,14 @@ def _interface(
     machine = engine.machine(goal)
     text = write_standalone(_native(jaxpr), captured, name, machine, options.tape_bytes, arrays)
     text = replace(text, text=with_known_instructions(text.text, goal.triple))
+    prefixes = prefixes_of(patterns, out_paths, name)
+    macros = [macro for prefix in prefixes for macro in size_macros(prefix)]
+    reserved = (*Interface(name, text, (), ()).reserved, *macros)
     symbols = (name, f"{name}_error_text", f"{name}_call", *(table.name for table in tables))
-    _check_unique(symbols, text.text)
+    _check_unique(symbols, reserved, text.text)
     avals = jaxpr.in_avals[len(captured) :]
     paths = list(jaxpr.arg_names[len(captured) :]) or [f"args[{i}]" for i in range(len(avals))]
-    taken = (name, f"{name}_error_text", "workspace", "status")
+    taken = (name, f"{name}_error_text", "workspace", "status", *reserved)
     names = c_names(paths, "arg", taken)
     out_names = c_names(out_paths, "out", (*taken, *names))
     arguments = [Leaf(*row) for row in zip(names, paths, avals, strict=True)]
@@ -246,7 +258,7 @@ def _interface(
         tuple(arguments),
         tuple(results),
         tuple([table.leaf for table in given]),
-        tuple([pattern.matrix(name, results[pattern.result]) for pattern in patterns]),
+        tuple([p.matrix(x, results[p.result]) for p, x in zip(patterns, prefixes, strict=True)]),
     )
 
 
@@ -278,11 +290,16 @@ def _native(jaxpr: Jaxpr) -> Jaxpr:
     return prepared
 
 
-def _check_unique(names: Sequence[str], text: str) -> None:
-    """Refuse names that the code uses for something else."""
+def _check_unique(names: Sequence[str], reserved: Sequence[str], text: str) -> None:
+    """Refuse names that the code or the header uses for something else."""
     used = re.findall(r"^(?:(?:define|declare)[^@\n]*)?@([\w.]+)(?:\(| = )", text, re.MULTILINE)
-    if len(set(names)) < len(names):
-        raise ValueError(f"export: two things would be called alike among {', '.join(names)}")
+    counts = Counter([*names, *reserved])
+    twice = [name for name, count in counts.items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"export: two things would be called alike: {', '.join(twice)}; give the function "
+            "another name with name=, or tables other keys"
+        )
     for name in names:
         if used.count(name) > 1 or name in _COMPILER_NAMES:
             raise ValueError(
@@ -357,6 +374,19 @@ def _linked(linker: str, code: bytes) -> bytes:
         if run.returncode:
             raise CompilationError(f"export: {' '.join(command)} failed: {run.stderr.strip()}")
         return library.read_bytes()
+
+
+def _check_case(folder: Path, files: Sequence[str]) -> None:
+    """Refuse files beside those that some systems take for the same ones."""
+    own = {file.lower(): file for file in files}
+    there = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+    for name in there:
+        if own.get(name.lower(), name) != name:
+            raise ValueError(
+                f"export: {folder} has a file {name}, which is {own[name.lower()]} on systems that "
+                "do not tell upper from lower case; export to another directory, or give the "
+                "function another name with name="
+            )
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

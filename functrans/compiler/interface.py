@@ -77,6 +77,11 @@ def macro_of(name: str) -> str:
     return name.lower() if name == name.upper() else name
 
 
+def size_macros(prefix: str) -> tuple[str, ...]:
+    """Macros of the sizes of a sparse matrix."""
+    return tuple([f"{prefix}_{what}" for what in ("ROWS", "COLUMNS", "NNZ")])
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """An array that C passes or is given.
@@ -161,8 +166,8 @@ class Matrix:
     def sizes(self) -> tuple[tuple[str, int], ...]:
         """Macros and their values."""
         rows, columns = self.shape
-        names = [f"{self.prefix}_{what}" for what in ("ROWS", "COLUMNS", "NNZ")]
-        return tuple(zip(names, (rows, columns, self.entries.aval.size), strict=True))
+        values = (rows, columns, self.entries.aval.size)
+        return tuple(zip(size_macros(self.prefix), values, strict=True))
 
     @property
     def note(self) -> str:
@@ -236,9 +241,17 @@ class Interface:
         return names
 
     @property
+    def reserved(self) -> tuple[str, ...]:
+        """Macros and statuses of the header, which nothing else in it may be called."""
+        own = [f"{self.macro}_{what}" for what in ("H", "WORKSPACE_BYTES", "STACK_BYTES")]
+        sizes = [macro for matrix in self.matrices for macro, _ in matrix.sizes]
+        return (*own, *sizes, *self.statuses.values())
+
+    @property
     def groups(self) -> tuple[tuple[Group, ...], tuple[Group, ...]]:
         """Arguments, and the result, each with its leaves."""
-        taken: list[str] = ["workspace"]
+        reserved = self.reserved
+        taken: list[str] = [self.name, "workspace", *reserved]
         found = []
         for leaves in (self.arguments, self.results):
             by_root: dict[str, list[Leaf]] = {}
@@ -247,7 +260,7 @@ class Interface:
             names = c_names(tuple(by_root), "arg", taken)
             taken += names
             rows = zip(names, by_root.items(), strict=True)
-            found.append(tuple(_group(name, *item) for name, item in rows))
+            found.append(tuple(_group(name, *item, reserved) for name, item in rows))
         return found[0], found[1]
 
     @property
@@ -261,12 +274,13 @@ class Interface:
         arguments, results = self.groups
         both = [(group, "const ") for group in arguments] + [(group, "") for group in results]
         taken = [f"{self.name}_call", f"{self.name}_error_text"]
-        taken += [leaf.name for leaf in self.constants]
+        taken += [*self.reserved, *(leaf.name for leaf in self.constants)]
+        taken += [group.name for group, _ in both]
         types = c_names([f"{self.name}_{group.name}" for group, _ in both], "arg", taken)
         return tuple([(*pair, type_) for pair, type_ in zip(both, types, strict=True)])
 
 
-def _group(name: str, root: str, leaves: Sequence[Leaf]) -> Group:
+def _group(name: str, root: str, leaves: Sequence[Leaf], taken: Collection[str]) -> Group:
     paths = [leaf.path.removeprefix(root) for leaf in leaves]
-    fields = c_names(paths, "item", ()) if any(paths) else ()
+    fields = c_names(paths, "item", taken) if any(paths) else ()
     return Group(name, tuple(fields), tuple(leaves))

@@ -16,7 +16,7 @@ import numpy as np
 
 from functrans import pytrees as tree
 from functrans.arrays.sparse import SparseArray
-from functrans.compiler.interface import Leaf, Matrix, c_name, macro_of
+from functrans.compiler.interface import Leaf, Matrix, c_name, c_names, macro_of
 from functrans.core.avals import ShapedArray
 from functrans.core.jaxpr import Jaxpr
 from functrans.records import dataclass, replace
@@ -60,12 +60,11 @@ class Pattern:
     indptr: Table
     indices: Table
 
-    def matrix(self, name: str, entries: Leaf) -> Matrix:
-        """The result as C sees it, of a function of a name."""
-        path = entries.path.removesuffix(".data")
+    def matrix(self, prefix: str, entries: Leaf) -> Matrix:
+        """The result as C sees it, with macros of a prefix."""
         return Matrix(
-            prefix=f"{macro_of(name)}_{c_name(path, 'out').upper()}",
-            path=path,
+            prefix=prefix,
+            path=entries.path.removesuffix(".data"),
             shape=self.shape,
             is_by_rows=self.is_by_rows,
             entries=entries,
@@ -114,6 +113,18 @@ def without_patterns(
     ]
     jaxpr = replace(jaxpr, outvars=tuple(kept.values()), cache={})
     return jaxpr, [paths[place] for place in kept], patterns
+
+
+def prefixes_of(patterns: Sequence[Pattern], paths: Sequence[str], name: str) -> list[str]:
+    """What macros of patterns begin with: they differ where names of results differ in case only.
+
+    Args:
+      patterns: those of a program.
+      paths: key paths of its results.
+      name: of the function in C.
+    """
+    own = [c_name(paths[p.result].removesuffix(".data"), "out").upper() for p in patterns]
+    return c_names([f"{macro_of(name)}_{text}" for text in own], "out", ())
 
 
 def _sparse_results(treedef: Any, start: int) -> Iterator[SparseArray]:

@@ -573,7 +573,7 @@ def fitted(
     for path, given, aval in zip(paths, values, avals, strict=True):
         value = canonical(given, partial("{}: {}".format, who, path))
         own = aval_of(value)
-        fits = np.can_cast(own.dtype, aval.dtype, "same_kind" if own.weak else "safe")
+        fits = np.can_cast(own.dtype, aval.dtype, "safe" if own == own.strong() else "same_kind")
         if own.shape != aval.shape or not fits:
             remedy = (
                 f"convert it (.astype({aval.dtype.name!r})), or make the program anew for its dtype"
