@@ -120,7 +120,7 @@ bodies custom_calls
 branches rule_conventions
 custom_rules loop_bodies
 callbacks loops
-while_loop
+ranges while_loop
 reversal
 revolve
 checkpoint scanning

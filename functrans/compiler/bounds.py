@@ -47,7 +47,7 @@ def _checked(eqn: Equation, constants: Mapping[Var, np.ndarray]) -> Equation:
     if first is None:
         return eqn
     indices = [constants.get(atom) for atom in eqn.inputs[first:]]  # type: ignore[arg-type]  # no literal is among them
-    extents = _extents(eqn)
+    extents = extents_of(eqn)
     for index, extent in zip(indices, extents, strict=True):
         if index is None or not fits(index, extent):
             return eqn
@@ -66,7 +66,7 @@ def _in_blocks(eqn: Equation, indices: Sequence[Any]) -> Equation | None:
     return replace(eqn, primitive=gather_blocks_p, params={"patterns": patterns, "ranges": ranges})
 
 
-def _extents(eqn: Equation) -> Sequence[int]:
+def extents_of(eqn: Equation) -> Sequence[int]:
     """Of the indexed axes."""
     params: Mapping[str, Any] = eqn.params
     if "extents" in params:

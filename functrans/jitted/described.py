@@ -18,6 +18,7 @@ from functrans import pytrees as tree
 from functrans.compiler.inspect import Plan
 from functrans.compiler.interop import CFunction
 from functrans.control.native import as_compiled
+from functrans.control.ranges import with_indices_in_range
 from functrans.core.deferred import deferred
 from functrans.core.dispatch import Tracer
 from functrans.core.jaxpr import Jaxpr
@@ -255,6 +256,7 @@ class Described(ABC):
                 f"export of {self.signature.name}: it refers to values of a transform around it, "
                 "which are not known yet; export it outside, or pass them as arguments"
             )
+        jaxpr = with_indices_in_range(jaxpr, dict(zip(jaxpr.invars, captured, strict=False)))
         exported: Exported = deferred.export_program(
             jaxpr, captured, treedef, path, name=name, kind=kind, target=target,
             tape_bytes=tape_bytes, tables=tables or {}, also=also,
