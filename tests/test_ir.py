@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import re
+import sys
 import time
 import tracemalloc
 import zipfile
@@ -252,6 +253,12 @@ def test_primitives_have_names_of_their_own():
     other = replace(found[0])
     with pytest.raises(UnsupportedOperationError, match="not in the table"):
         encoding.primitive_name(other)
+
+
+def test_names_are_found_beside_modules_that_are_blocked(monkeypatch):
+    monkeypatch.setitem(sys.modules, "functrans.blocked", None)
+    monkeypatch.setattr(encoding, "_own", {})
+    assert encoding.primitive_name(first_order.PRIMITIVES[0]) == first_order.PRIMITIVES[0].name
 
 
 def test_check_accepts_staged_programs():

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def _is_own(primitive: Primitive) -> bool:
     if _own.get(primitive.name) is not primitive:
         package = __name__.partition(".")[0] + "."
         for name, module in list(sys.modules.items()):
-            if name.startswith(package):
+            if name.startswith(package) and isinstance(module, ModuleType):  # else it is blocked
                 _own.update({own.name: own for own in vars(module).get("PRIMITIVES", ())})
     return _own.get(primitive.name) is primitive
 
