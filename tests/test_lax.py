@@ -174,6 +174,26 @@ def test_triangular_solve_takes_either_side(is_left, is_lower, is_transposed):
     np.testing.assert_allclose(used @ x if is_left else x @ used, b, rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "error", "match"),
+    [
+        (np.eye(3), np.ones((4, 2)), ShapeError, "do not fit"),
+        (np.ones((60, 3, 3)), np.ones((60, 4, 2)), ShapeError, "do not fit"),
+        (np.ones((3, 4)), np.ones((3, 2)), ShapeError, "square"),
+        (np.ones((2, 3, 3)), np.ones((4, 3, 2)), ShapeError, "axes before the last 2"),
+        (np.eye(3, dtype="f4"), np.ones((3, 2)), TypeError, "one dtype"),
+        (np.eye(3, dtype="f2"), np.ones((3, 2), "f2"), TypeError, "float16 is unsupported"),
+    ],
+)
+@pytest.mark.parametrize("is_left", [True, False])
+@pytest.mark.parametrize("around", [lambda f: f, ft.jit], ids=["plain", "jit"])
+def test_triangular_solve_refuses_what_is_no_system(around, is_left, a, b, error, match):
+    b = b if is_left else b.swapaxes(-1, -2)
+    solve = around(lambda a, b: lax.linalg.triangular_solve(a, b, left_side=is_left))
+    with pytest.raises(error, match=f"triangular_solve.*{match}"):
+        solve(a, b)
+
+
 def test_symmetrized_factors_read_both_triangles():
     a = np.array([[4.0, 2.0], [0.0, 9.0]])
     whole = np.array([[4.0, 1.0], [1.0, 9.0]])

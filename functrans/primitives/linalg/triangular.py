@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from functrans.core.avals import ShapedArray, Zero
-from functrans.core.dispatch import bind, shape_of
+from functrans.core.dispatch import bind, dtype_of, shape_of
 from functrans.core.lowering import Routine
 from functrans.core.primitive import Primitive, is_linear
 from functrans.errors import ShapeError
@@ -256,14 +256,18 @@ def triangular_solve(
 
     Returns:
       ``x``, shaped as ``b``. A zero on the diagonal gives infinities and NaN, no error.
+
+    Raises:
+      ShapeError: shapes do not fit.
+      TypeError: dtypes differ, or are not those of LAPACK.
     """
-    options = {"lower": lower, "unit_diagonal": unit_diagonal}
-    if left_side:
-        return bind(triangular_solve_p, a, b, trans=trans, **options)[0]
-    if trans == "C":
-        a, trans = conjugate(a), "T"
-    x = bind(triangular_solve_p, a, matrix_transpose(b), trans=TRANSPOSED[trans], **options)[0]
-    return matrix_transpose(x)
+    if not left_side:
+        if trans == "C":
+            a, trans = conjugate(a), "T"
+        b, trans = matrix_transpose(b), TRANSPOSED[trans]
+    check_system("triangular_solve", *(ShapedArray(shape_of(x), dtype_of(x)) for x in (a, b)))
+    (x,) = bind(triangular_solve_p, a, b, lower=lower, trans=trans, unit_diagonal=unit_diagonal)
+    return x if left_side else matrix_transpose(x)
 
 
 PRIMITIVES: tuple[Primitive, ...] = (triangular_solve_p,)
