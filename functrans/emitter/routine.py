@@ -22,6 +22,8 @@ from functrans.emitter.numbers import Number, Numbers
 from functrans.emitter.types import I64, POINTER, Type, Value
 from functrans.records import dataclass
 
+_ALIGNMENT = 64
+
 
 def strides_of(shape: Sequence[int]) -> tuple[int, ...]:
     """Elements from one index to the next, per axis of an array in C order."""
@@ -63,6 +65,20 @@ class Array:
 
 def _refuse(*_: object) -> Any:
     raise NotImplementedError("a function of its own has no workspace and no errors")
+
+
+@contextmanager
+def _taken(b: Builder, size: Value, lost: Value) -> Iterator[Value]:
+    """Memory from the heap, for what is written then; if there is none, ``lost`` is set instead."""
+    last = b.index(_ALIGNMENT - 1)
+    block = b.call("malloc", [b.add(size, last)], POINTER)
+    is_lost = b.icmp("eq", block, Value("null", POINTER))
+    with b.when(is_lost, "lost"):
+        b.statement(f"store atomic i64 1, ptr {lost.text} monotonic, align 8")
+    with b.when(b.not_(is_lost), "found"):
+        boundary = b.const(I64, -_ALIGNMENT)
+        yield b.call("llvm.ptrmask.p0.i64", [b.offset(block, last), boundary], POINTER)
+        b.call("free", [block], None)
 
 
 class Routines(Numbers):
@@ -171,6 +187,7 @@ class Routines(Numbers):
         write: Callable[[Routines, list[Array], Value], None],
         first: int = 0,
         on_threads: bool = True,
+        scratch_bytes: int = 0,
     ) -> None:
         """Run a piece of code for all ``k`` below ``count``, on as many threads as there may be.
 
@@ -181,10 +198,20 @@ class Routines(Numbers):
             it, and ``k``.
           first: pieces that are done before any other one begins, which may read what they write.
           on_threads: whether it is worth threads.
+          scratch_bytes: memory of its own that each piece but the first ones has, at a boundary of
+            64 bytes; it comes behind the arrays. It is not on the stack, which may be the caller's.
         """
         b = self.b
+        on_threads = on_threads and self.on_threads
         name = f"chunk{b.module.next_number()}"
         inner = Builder(b.module, name, [POINTER, I64], None, "internal")
+        lost = None
+        if scratch_bytes and on_threads:
+            lost = self.workspace((1,), np.int64)
+            b.store(b.index(0), lost.pointer, 8)
+            arrays = [*arrays, lost]
+        elif scratch_bytes:
+            arrays = [*arrays, self.workspace((scratch_bytes,), np.uint8)]
         pointers = [array.pointer for array in arrays]
         if b.parameters is not None:
             inner.parameters = Value("%parameters", POINTER)
@@ -197,11 +224,25 @@ class Routines(Numbers):
         for i, array in enumerate(arrays):
             place = inner.offset(inner.arguments[0], inner.index(8 * i))
             own.append(Array(inner.load(POINTER, place, 8), array.shape, array.dtype))
-        write(self.on(inner), own, inner.arguments[1])
+        number = inner.arguments[1]
+        if lost is None:
+            write(self.on(inner), own, number)
+        else:
+            size = inner.index(scratch_bytes)
+            size = inner.select(inner.icmp("slt", number, inner.index(first)), inner.index(1), size)
+            with _taken(inner, size, own.pop().pointer) as memory:
+                write(
+                    self.on(inner),
+                    [*own, Array(memory, (scratch_bytes,), np.dtype(np.uint8))],
+                    number,
+                )
         inner.ret()
         inner.finish()
-        if self.on_threads and on_threads:
+        if on_threads:
             run_chunks(b, name, context, count, first)
+            if lost is not None:
+                is_lost = b.icmp("ne", b.load(I64, lost.pointer, 8), b.index(0))
+                self.fail_when(is_lost, MemoryError, "no memory for what threads copy")
             return
         b.module.helpers[f"@{name}"] = True  # defined, not declared
         with self.count(count) as k:

@@ -1,6 +1,7 @@
 """Threads: how many there are, and loops that run on several of them."""
 
 import ctypes
+import dataclasses
 import os
 import subprocess
 import sys
@@ -14,12 +15,18 @@ import numpy as np
 import pytest
 
 import functrans as ft
+from compiler.routine_harness import Program, program
 from functrans.compiler import parallel, threads
 from functrans.compiler.compiled import plan_of
 from functrans.compiler.programs import write_program
 from functrans.compiler.support import NativePart
+from functrans.core.lowering import Routine
 from functrans.emitter.chunks import RUN_CHUNKS
+from functrans.emitter.numbers import Number
+from functrans.emitter.routine import Array, Routines
+from functrans.emitter.types import I64, Value
 from functrans.machine.engine import compile_object, load_object
+from functrans.primitives.elementwise import sin_p
 
 RNG = np.random.default_rng(0)
 TASKS = Path("/proc/self/task")
@@ -157,6 +164,64 @@ def test_pieces_that_come_first_are_done_before_the_others_begin(count: int) -> 
 
 # Only Linux tells a process of its threads by a file, and Python does not know these.
 @pytest.mark.skipif(not TASKS.is_dir(), reason="threads are counted in Linux's /proc")
+def pieces(scratch_bytes: int) -> Program:
+    """A routine whose pieces write ones into memory of their own and add them up."""
+
+    def write(e: Routines, operands: Any, results: Any) -> None:
+        def piece(e: Routines, arrays: list[Array], k: Value) -> None:
+            out, memory = arrays
+            with e.b.when(e.b.icmp("slt", k, e.b.index(3))):
+                e.write(out, k, e.constant(out.dtype, 5))
+            with e.b.when(e.b.icmp("sge", k, e.b.index(3))):
+                own = Array(memory.pointer, (scratch_bytes // 8,), out.dtype)
+                low = e.b.emit(I64, f"ptrtoint ptr {own.pointer.text} to i64")
+                low = e.b.and_(low, e.b.index(63))
+                e.fill(own, e.constant(out.dtype, 1))
+                e.write(out, k, e.cast(Number(np.dtype(np.int64), (low,)), out.dtype))
+                with e.count(own.size) as i:
+                    total = e.add(e.read(out, k), e.read(own, i))
+                    e.write(out, k, total)
+
+        e.in_chunks(9, [results[0]], piece, first=3, scratch_bytes=scratch_bytes)
+
+    primitive = dataclasses.replace(sin_p, lower=Routine(write))
+    return program(primitive, np.zeros(9), level=0)
+
+
+def test_pieces_have_memory_of_their_own() -> None:
+    for count in (1, 4):
+        threads.set_num_threads(count)
+        (found,) = pieces(8 * 1001)(np.zeros(9))
+        assert found.tolist() == [5] * 3 + [1001] * 6
+
+
+def test_pieces_without_memory_fail() -> None:
+    with pytest.raises(MemoryError, match="no memory for what threads copy"):
+        pieces(1 << 60)(np.zeros(9))
+
+
+def test_python_threads_with_small_stacks() -> None:
+    """A product, a triangular system and a factor take little of the caller's stack."""
+    code = """
+import threading
+import numpy as np
+import functrans as ft
+
+a = np.tril(np.ones((700, 700))) / 700 + np.eye(700)
+solve = ft.jit(lambda a, b: ft.lax.linalg.triangular_solve(a, b, left_side=True, lower=True))
+calls = (ft.jit(np.matmul), a, a), (solve, a, a), (ft.jit(np.linalg.cholesky), a @ a.T)
+expected = [f(*args) for f, *args in calls]
+found = []
+threading.stack_size(128 << 10)
+thread = threading.Thread(target=lambda: found.extend(f(*args) for f, *args in calls))
+thread.start()
+thread.join()
+assert all(map(np.array_equal, found, expected)) and len(found) == 3
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, (run.returncode, run.stderr)
+
+
 def test_threads_that_wait_for_another_region_end_soon() -> None:
     at_first = len(list(TASKS.iterdir()))
     _run_in_two_steps(40, 20)  # a part of the threads finds a place to wait in

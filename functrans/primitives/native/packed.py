@@ -97,16 +97,17 @@ class _Packed:
             return
 
         def piece(e: Routines, arrays: list[Array], number: Value) -> None:
-            left, right, panels, out, start = arrays
+            left, right, panels, out, start, memory = arrays
             rest = e.b.sub(number, e.b.index(self.across))
             is_copy = e.b.icmp("slt", rest, e.b.index(0))
             with e.b.when(is_copy):
                 self._copy_columns(e, right, panels, start, number)
             with e.b.when(e.b.not_(is_copy)):
-                self._chunk(e, left, panels, out, start, e.b.alloca_bytes(block), rest)
+                self._chunk(e, left, panels, out, start, memory.pointer, rest)
 
         count = self.across + self.rows * self.columns
-        e.in_chunks(count, [a, b, panels, out, start], piece, first=self.across)
+        arrays = [a, b, panels, out, start]
+        e.in_chunks(count, arrays, piece, first=self.across, scratch_bytes=block)
 
     # Each is a function that all products of a program share; extents and steps are arguments.
 

@@ -247,15 +247,16 @@ class _System(_Triangle):
             return
 
         def piece(e: Routines, arrays: list[Array], number: Value) -> None:
-            matrix, panels, x = arrays
+            matrix, panels, x, memory = arrays
             rest = e.b.sub(number, e.b.index(self.down))
             is_copy = e.b.icmp("slt", rest, e.b.index(0))
             with e.b.when(is_copy):
                 self.copy(e, self._first(e, matrix, sum(self.steps)), panels.pointer, number)
             with e.b.when(e.b.not_(is_copy)):
-                self._strips(e, panels, x, e.b.alloca_bytes(size), rest, together)
+                self._strips(e, panels, x, memory.pointer, rest, together)
 
-        e.in_chunks(self.down + pieces, [matrix, panels, x], piece, first=self.down)
+        count, arrays = self.down + pieces, [matrix, panels, x]
+        e.in_chunks(count, arrays, piece, first=self.down, scratch_bytes=size)
 
     def _first(self, e: Routines, array: Array, step: int) -> Value:
         """The row that comes first."""
