@@ -362,3 +362,18 @@ def test_data_outside_of_its_place_is_refused_with_advice(use, transform):
     ) as caught:
         function(np.ones(2))
     assert "test_dask_sums.py" in str(caught.value)
+
+
+def test_what_several_arguments_come_from_is_made_once():
+    made = []
+
+    def rows(block_info):
+        made.append(block_info[None]["chunk-location"][0])
+        return np.full(block_info[None]["chunk-shape"], 1.0 + made[-1])
+
+    with dask.config.set(scheduler="synchronous"):
+        data = da.map_blocks(rows, chunks=((2, 2, 1), (3,)), dtype=float, meta=np.empty((0, 0)))
+        total = ft.dask.sum_over(lambda w, x, y: np.sum((x @ w - y) ** 2))
+        found = ft.grad(total)(np.array([1.0, 2.0]), data[:, :2], data[:, 2])
+    assert sorted(made) == [0, 1, 2]
+    np.testing.assert_allclose(found, np.full(2, 4.0 * (2 * 1.0 + 2 * 4.0 + 9.0)))

@@ -164,12 +164,16 @@ def chunks_of(who: str, data: Sequence[Any], paths: Sequence[str], described: Kn
 
 def _graph(data: Sequence[Any]) -> Mapping[Hashable, Any]:
     """The optimised tasks of collections."""
-    import dask
     from dask._task_spec import convert_legacy_graph
+    from dask.highlevelgraph import HighLevelGraph
 
     graph: dict[Hashable, Any] = {}
-    for item in dask.optimize(*_collections(data)):
-        graph.update(item.__dask_graph__())
+    groups: dict[Any, list[Any]] = {}
+    for item in _collections(data):  # together, so that what several come from is made once
+        groups.setdefault(item.__dask_optimize__, []).append(item)
+    for optimize, items in groups.items():
+        whole = HighLevelGraph.merge(*(item.__dask_graph__() for item in items))
+        graph.update(optimize(whole, [item.__dask_keys__() for item in items]))
     for value in data:
         if _is_bag(value):
             graph |= {_stacked(key): (stack_items, key) for key in value.__dask_keys__()}
