@@ -143,10 +143,10 @@ def _pow(self: Any, other: Any) -> Any:
     try:
         if type(other) is not int:
             return _power(self, other)
-        if type(self) is RecordingTracer and self._trace.is_direct:  # of floats, always
-            return self._trace.elementwise(ew.power_p, (self, other))
         if other == 2 and self.dtype.kind == "b" and not self.aval.weak:
             self = cast(self, np.dtype(np.int8))
+        elif type(self) is RecordingTracer and self._trace.is_direct:
+            return self._trace.elementwise(ew.power_p, (self, other))
         return elementwise(ew.power_p, self, other)
     except Exception as error:
         shorten(error)

@@ -26,7 +26,7 @@ from functrans.core.analyses import analysis
 from functrans.core.arguments import canonical
 from functrans.core.avals import Aval, ShapedArray, Tape, Zero
 from functrans.core.caching import Recent, listed
-from functrans.core.dispatch import aval_of, dtype_of, tracing
+from functrans.core.dispatch import aval_of, tracing
 from functrans.core.jaxpr import Jaxpr, Literal, Var
 from functrans.core.source import here
 from functrans.core.state import current_config
@@ -583,12 +583,15 @@ def fitted(
             raise ShapeError(
                 f"{who}: {path} is {own}{here()}, but the program was made for {aval}; {remedy}"
             )
-        if type(value) is int:  # which has no dtype to wrap around in
+        if own.dtype == aval.dtype:
+            found.append(value)
+            continue
+        if type(value) is int and aval.dtype.kind in "iu":  # it does not wrap around
             try:
                 value = np.asarray(value, aval.dtype)
             except OverflowError:
                 raise OverflowError(
                     f"{who}: {path} is {value}{here()}, which is out of bounds for {aval.dtype}"
                 ) from None
-        found.append(value if dtype_of(value) == aval.dtype else cast(value, aval.dtype))
+        found.append(cast(value, aval.dtype))
     return found

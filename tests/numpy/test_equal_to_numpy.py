@@ -499,3 +499,34 @@ def test_bincount_of_every_integer(dtype):
             continue
         found = ft.jvp(lambda w, x=numbers: np.bincount(x, w), (given,), (given,))[0]
         np.testing.assert_array_equal(found, expected)
+
+
+OF_TRUTHS: dict[str, Callable[[Any], Any]] = {
+    "square": lambda b: b**2, "cube": lambda b: b**3, "power": lambda b: b**b,
+    "sum": lambda b: b + b, "product": lambda b: b * 2, "quotient": lambda b: b / 2,
+    "remainder": lambda b: b % 2, "invert": lambda b: ~b, "and": lambda b: b & b,
+    "absolute": abs, "less": lambda b: b < b,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_TRUTHS)
+def test_operators_of_truths_that_no_derivative_reaches(name: str) -> None:
+    """Arrays of truths inside of transforms of transforms have NumPy's dtypes."""
+
+    def function(x: Any) -> Any:
+        return OF_TRUTHS[name](np.asarray(np.array_equal(x, x)))
+
+    x = np.array([1.5])
+    wanted = function(x)
+    transforms: list[Callable[[Any], Any]] = [
+        ft.jit(function),
+        lambda x: ft.vjp(function, x)[0],
+        lambda x: ft.jvp(function, (x,), (x,))[0],
+        ft.jit(lambda x: ft.vjp(function, x)[0]),
+        ft.jit(lambda x: ft.jvp(function, (x,), (x,))[0]),
+        ft.jit(lambda x: ft.vmap(function)(x[None])[0]),
+    ]
+    for transformed in transforms:
+        found = np.asarray(transformed(x))
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
