@@ -240,5 +240,5 @@ class Frame:
         """Have the memory at the first boundary in a block."""
         b = self._b
         last = b.offset(block, b.index(ALIGNMENT - 1))
-        start = b.call("llvm.ptrmask.p0.i64", [last, b.const(I64, -ALIGNMENT)], POINTER)
+        start = b.boundary(last, ALIGNMENT)
         b.statement(f"{self._memory.text} = getelementptr i8, ptr {start.text}, i64 0")

@@ -587,6 +587,11 @@ class Builder:
         self.slots.move(pointer, size_bytes.text, 1, place)
         return place
 
+    def boundary(self, pointer: Value, alignment: int) -> Value:
+        """The last boundary of so many bytes, a power of 2, that is not behind an address."""
+        mask = self.const(I64, -alignment)
+        return self.call("llvm.ptrmask.p0.i64", [pointer, mask], POINTER)
+
     def load(self, type: Type, pointer: Value, align: int | None = None) -> Value:
         """Read a value; a vector needs the alignment of an element only."""
         align = align or type.size_bytes

@@ -67,17 +67,19 @@ def _refuse(*_: object) -> Any:
     raise NotImplementedError("a function of its own has no workspace and no errors")
 
 
+Piece = Callable[["Routines", list[Array], Value], None]
+"""Writes a piece of code, given its emitter, the arrays in it, and its number."""
+
+
 @contextmanager
-def _taken(b: Builder, size: Value, lost: Value) -> Iterator[Value]:
+def _taken(b: Builder, size_bytes: int, lost: Value) -> Iterator[Value]:
     """Memory from the heap, for what is written then; if there is none, ``lost`` is set instead."""
-    last = b.index(_ALIGNMENT - 1)
-    block = b.call("malloc", [b.add(size, last)], POINTER)
+    block = b.call("malloc", [b.index(size_bytes + _ALIGNMENT - 1)], POINTER)
     is_lost = b.icmp("eq", block, Value("null", POINTER))
     with b.when(is_lost, "lost"):
         b.statement(f"store atomic i64 1, ptr {lost.text} monotonic, align 8")
     with b.when(b.not_(is_lost), "found"):
-        boundary = b.const(I64, -_ALIGNMENT)
-        yield b.call("llvm.ptrmask.p0.i64", [b.offset(block, last), boundary], POINTER)
+        yield b.boundary(b.offset(block, b.index(_ALIGNMENT - 1)), _ALIGNMENT)
         b.call("free", [block], None)
 
 
@@ -184,8 +186,9 @@ class Routines(Numbers):
         self,
         count: int | Value,
         arrays: Sequence[Array],
-        write: Callable[[Routines, list[Array], Value], None],
-        first: int = 0,
+        write: Piece,
+        *,
+        before: tuple[int, Piece] | None = None,
         on_threads: bool = True,
         scratch_bytes: int = 0,
     ) -> None:
@@ -196,23 +199,25 @@ class Routines(Numbers):
           arrays: what the code reads and writes; no piece writes what another one reads.
           write: writes the code, given the emitter of a function of its own (``on``), the arrays in
             it, and ``k``.
-          first: pieces that are done before any other one begins, which may read what they write.
+          before: how many other pieces are done before any of these begins, which may read what
+            they write, and what writes their code.
           on_threads: whether it is worth threads.
-          scratch_bytes: memory of its own that each piece but the first ones has, at a boundary of
+          scratch_bytes: memory of its own that each piece has, but those before, at a boundary of
             64 bytes; it comes behind the arrays. It is not on the stack, which may be the caller's.
         """
         b = self.b
         on_threads = on_threads and self.on_threads
         name = f"chunk{b.module.next_number()}"
         inner = Builder(b.module, name, [POINTER, I64], None, "internal")
+        shared = list(arrays)
         lost = None
         if scratch_bytes and on_threads:
             lost = self.workspace((1,), np.int64)
             b.store(b.index(0), lost.pointer, 8)
-            arrays = [*arrays, lost]
+            shared.append(lost)
         elif scratch_bytes:
-            arrays = [*arrays, self.workspace((scratch_bytes,), np.uint8)]
-        pointers = [array.pointer for array in arrays]
+            shared.append(self.workspace((scratch_bytes,), np.uint8))
+        pointers = [array.pointer for array in shared]
         if b.parameters is not None:
             inner.parameters = Value("%parameters", POINTER)
             inner.load_first("%parameters", 8 * len(pointers))
@@ -221,31 +226,40 @@ class Routines(Numbers):
         for i, pointer in enumerate(pointers):
             b.store(pointer, b.offset(context, b.index(8 * i)), 8)
         own = []
-        for i, array in enumerate(arrays):
+        for i, array in enumerate(shared):
             place = inner.offset(inner.arguments[0], inner.index(8 * i))
             own.append(Array(inner.load(POINTER, place, 8), array.shape, array.dtype))
-        number = inner.arguments[1]
-        if lost is None:
-            write(self.on(inner), own, number)
+
+        def write_piece(k: Value) -> None:
+            if lost is None:
+                write(self.on(inner), own, k)
+                return
+            with _taken(inner, scratch_bytes, own[-1].pointer) as memory:
+                scratch = Array(memory, (scratch_bytes,), np.dtype(np.uint8))
+                write(self.on(inner), [*own[:-1], scratch], k)
+
+        first, number = 0, inner.arguments[1]
+        if before is None:
+            write_piece(number)
         else:
-            size = inner.index(scratch_bytes)
-            size = inner.select(inner.icmp("slt", number, inner.index(first)), inner.index(1), size)
-            with _taken(inner, size, own.pop().pointer) as memory:
-                write(
-                    self.on(inner),
-                    [*own, Array(memory, (scratch_bytes,), np.dtype(np.uint8))],
-                    number,
-                )
+            first, write_before = before
+            k = inner.sub(number, inner.index(first))
+            is_before = inner.icmp("slt", k, inner.index(0))
+            with inner.when(is_before, "before"):
+                write_before(self.on(inner), own[: len(arrays)], number)
+            with inner.when(inner.not_(is_before), "then"):
+                write_piece(k)
         inner.ret()
         inner.finish()
+        total = b.add(count, b.index(first)) if isinstance(count, Value) else count + first
         if on_threads:
-            run_chunks(b, name, context, count, first)
+            run_chunks(b, name, context, total, first)
             if lost is not None:
                 is_lost = b.icmp("ne", b.load(I64, lost.pointer, 8), b.index(0))
                 self.fail_when(is_lost, MemoryError, "no memory for what threads copy")
             return
         b.module.helpers[f"@{name}"] = True  # defined, not declared
-        with self.count(count) as k:
+        with self.count(total) as k:
             b.call(name, [context, k], None)
 
     # library code

@@ -71,10 +71,10 @@ def _write_take(b: Builder, has_huge_pages: bool) -> None:
         b.start(b.label("unreached"))
     if has_huge_pages:
         with b.when(b.icmp("sge", size, b.index(2 * _HUGE_PAGE_BYTES)), "huge"):
-            page = _aligned(b, b.offset(start, b.index(_PAGE_BYTES - 1)), _PAGE_BYTES)
+            page = b.boundary(b.offset(start, b.index(_PAGE_BYTES - 1)), _PAGE_BYTES)
             length = b.sub(whole, b.index(_PAGE_BYTES))
             b.call("madvise", [page, length, b.const(I32, _MADV_HUGEPAGE)], I32)
-    block = _aligned(b, b.offset(start, b.index(_HEAD)), _ALIGNMENT)
+    block = b.boundary(b.offset(start, b.index(_HEAD)), _ALIGNMENT)
     b.store(size, b.offset(block, b.index(-16)), 8)
     b.store(start, b.offset(block, b.index(-8)), 8)
     b.ret(block)
@@ -105,8 +105,3 @@ def _size_of(b: Builder, block: Value) -> Value:
 
 def _free(b: Builder, block: Value) -> None:
     b.call("free", [b.load(POINTER, b.offset(block, b.index(-8)), 8)], None)
-
-
-def _aligned(b: Builder, pointer: Value, alignment: int) -> Value:
-    mask = b.const(I64, -alignment)
-    return b.call("llvm.ptrmask.p0.i64", [pointer, mask], POINTER)

@@ -162,37 +162,41 @@ def test_pieces_that_come_first_are_done_before_the_others_begin(count: int) -> 
     _run_in_two_steps(count, 100)
 
 
-# Only Linux tells a process of its threads by a file, and Python does not know these.
-@pytest.mark.skipif(not TASKS.is_dir(), reason="threads are counted in Linux's /proc")
 def pieces(scratch_bytes: int) -> Program:
     """A routine whose pieces write ones into memory of their own and add them up."""
 
     def write(e: Routines, operands: Any, results: Any) -> None:
+        def first(e: Routines, arrays: list[Array], k: Value) -> None:
+            (out,) = arrays
+            e.write(out, k, e.constant(out.dtype, 5))
+
         def piece(e: Routines, arrays: list[Array], k: Value) -> None:
             out, memory = arrays
-            with e.b.when(e.b.icmp("slt", k, e.b.index(3))):
-                e.write(out, k, e.constant(out.dtype, 5))
-            with e.b.when(e.b.icmp("sge", k, e.b.index(3))):
-                own = Array(memory.pointer, (scratch_bytes // 8,), out.dtype)
-                low = e.b.emit(I64, f"ptrtoint ptr {own.pointer.text} to i64")
-                low = e.b.and_(low, e.b.index(63))
-                e.fill(own, e.constant(out.dtype, 1))
-                e.write(out, k, e.cast(Number(np.dtype(np.int64), (low,)), out.dtype))
-                with e.count(own.size) as i:
-                    total = e.add(e.read(out, k), e.read(own, i))
-                    e.write(out, k, total)
+            place = e.b.add(k, e.b.index(3))
+            own = Array(memory.pointer, (scratch_bytes // 8,), out.dtype)
+            low = e.b.emit(I64, f"ptrtoint ptr {own.pointer.text} to i64")
+            low = e.b.and_(low, e.b.index(63))
+            e.fill(own, e.constant(out.dtype, 1))
+            e.write(out, place, e.cast(Number(np.dtype(np.int64), (low,)), out.dtype))
+            with e.count(own.size) as i:
+                total = e.add(e.read(out, place), e.read(own, i))
+                e.write(out, place, total)
 
-        e.in_chunks(9, [results[0]], piece, first=3, scratch_bytes=scratch_bytes)
+        e.in_chunks(6, [results[0]], piece, before=(3, first), scratch_bytes=scratch_bytes)
 
     primitive = dataclasses.replace(sin_p, lower=Routine(write))
     return program(primitive, np.zeros(9), level=0)
 
 
 def test_pieces_have_memory_of_their_own() -> None:
-    for count in (1, 4):
-        threads.set_num_threads(count)
-        (found,) = pieces(8 * 1001)(np.zeros(9))
-        assert found.tolist() == [5] * 3 + [1001] * 6
+    before = threads.get_num_threads()
+    try:
+        for count in (1, 4):
+            threads.limit_num_threads(count)
+            (found,) = pieces(8 * 1001)(np.zeros(9))
+            assert found.tolist() == [5] * 3 + [1001] * 6
+    finally:
+        threads.limit_num_threads(before)
 
 
 def test_pieces_without_memory_fail() -> None:
@@ -222,6 +226,8 @@ assert all(map(np.array_equal, found, expected)) and len(found) == 3
     assert run.returncode == 0, (run.returncode, run.stderr)
 
 
+# Only Linux tells a process of its threads by a file, and Python does not know these.
+@pytest.mark.skipif(not TASKS.is_dir(), reason="threads are counted in Linux's /proc")
 def test_threads_that_wait_for_another_region_end_soon() -> None:
     at_first = len(list(TASKS.iterdir()))
     _run_in_two_steps(40, 20)  # a part of the threads finds a place to wait in

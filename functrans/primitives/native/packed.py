@@ -87,27 +87,23 @@ class _Packed:
         self, a: Array, b: Array, panels: Array, out: Array, start: Array, block: int
     ) -> None:
         """On threads where it is worth them."""
-        e = self.e
-        if self.m * self.n * self.k < WORTH_THREADS:
-            memory = e.workspace((block,), np.dtype(np.uint8)).pointer
-            with e.count(self.across) as panel:
-                self._copy_columns(e, b, panels, start, panel)
-            with e.count(self.rows * self.columns) as number:
-                self._chunk(e, a, panels, out, start, memory, number)
-            return
 
-        def piece(e: Routines, arrays: list[Array], number: Value) -> None:
-            left, right, panels, out, start, memory = arrays
-            rest = e.b.sub(number, e.b.index(self.across))
-            is_copy = e.b.icmp("slt", rest, e.b.index(0))
-            with e.b.when(is_copy):
-                self._copy_columns(e, right, panels, start, number)
-            with e.b.when(e.b.not_(is_copy)):
-                self._chunk(e, left, panels, out, start, memory.pointer, rest)
+        def copy(e: Routines, arrays: list[Array], panel: Value) -> None:
+            _, right, panels, _, start = arrays
+            self._copy_columns(e, right, panels, start, panel)
 
-        count = self.across + self.rows * self.columns
-        arrays = [a, b, panels, out, start]
-        e.in_chunks(count, arrays, piece, first=self.across, scratch_bytes=block)
+        def chunk(e: Routines, arrays: list[Array], number: Value) -> None:
+            left, _, panels, out, start, memory = arrays
+            self._chunk(e, left, panels, out, start, memory.pointer, number)
+
+        self.e.in_chunks(
+            self.rows * self.columns,
+            [a, b, panels, out, start],
+            chunk,
+            before=(self.across, copy),
+            on_threads=self.m * self.n * self.k >= WORTH_THREADS,
+            scratch_bytes=block,
+        )
 
     # Each is a function that all products of a program share; extents and steps are arguments.
 
@@ -203,11 +199,9 @@ class _Packed:
         with build.loop(build.index(0), k, _TERMS) as base:
             terms = build.intrinsic("smin", build.sub(k, base), build.index(_TERMS))
             with e.count(high) as panel:
-                sources = []
-                for r in range(self.height):
-                    own = build.add(build.mul(panel, height), build.add(first_row, build.index(r)))
-                    own = build.intrinsic("smin", own, build.sub(m, build.index(1)))
-                    sources.append(self.tiles.at(e, a, (own, row_step), (base, k_step)))
+                column = self.tiles.at(e, a, (base, k_step))
+                own = build.add(build.mul(panel, height), first_row)
+                sources = self.tiles.rows(e, column, own, m, row_step, self.height)
                 target = self.tiles.at(e, memory, (panel, block))
                 self.tiles.copy_rows(e, sources, target, terms, k_step, is_row)
             with e.count(last, first) as panel, e.count(high) as q:

@@ -65,6 +65,14 @@ class Tiles:
         """A vector that begins at an element."""
         return e.load(self.dtype, self.at(e, pointer, *terms), self.lanes)
 
+    def rows(
+        self, e: Routines, matrix: Value, first: Value, stop: Value, step: Value, count: int
+    ) -> list[Value]:
+        """Where some rows begin; from ``stop`` on that is the last one again."""
+        last = e.b.sub(stop, e.b.index(1))
+        numbers = [e.b.add(first, e.b.index(r)) for r in range(count)]
+        return [self.at(e, matrix, (e.b.intrinsic("smin", row, last), step)) for row in numbers]
+
     def copy_rows(
         self,
         e: Routines,

@@ -144,11 +144,7 @@ class _Triangle:
         build = e.b
         matrix, panels, number, n, row_step, term_step = build.arguments
         first = build.mul(number, build.index(self.height))
-        last = build.sub(n, build.index(1))
-        sources = []
-        for r in range(self.height):
-            own = build.intrinsic("smin", build.add(first, build.index(r)), last)
-            sources.append(self.tiles.at(e, matrix, (own, row_step)))
+        sources = self.tiles.rows(e, matrix, first, n, row_step, self.height)
         terms = build.intrinsic("smin", build.add(first, build.index(self.height)), n)
         target = self._panel(e, panels, number)
         self.tiles.copy_rows(e, sources, target, terms, term_step, is_row)
@@ -235,28 +231,23 @@ class _System(_Triangle):
         together = 1  # strips that a piece solves
         if self.padded**2 * self.dtype.itemsize > 2 * _NEAR_BYTES:  # what panels take twice
             together = max(1, min(_NEAR_BYTES // 2 // self.strip_bytes, strips // _FEWEST_PIECES))
-        pieces = -(-strips // together)
-        panels = self.panels(e)
-        size = together * self.strip_bytes
-        if self.n * self.n * x.shape[1] < WORTH_THREADS:
-            memory = e.workspace((size,), np.dtype(np.uint8)).pointer
-            with e.count(self.down) as number:
-                self.copy(e, self._first(e, matrix, sum(self.steps)), panels.pointer, number)
-            with e.count(pieces) as number:
-                self._strips(e, panels, x, memory, number, together)
-            return
+
+        def copy(e: Routines, arrays: list[Array], number: Value) -> None:
+            matrix, panels, _ = arrays
+            self.copy(e, self._first(e, matrix, sum(self.steps)), panels.pointer, number)
 
         def piece(e: Routines, arrays: list[Array], number: Value) -> None:
-            matrix, panels, x, memory = arrays
-            rest = e.b.sub(number, e.b.index(self.down))
-            is_copy = e.b.icmp("slt", rest, e.b.index(0))
-            with e.b.when(is_copy):
-                self.copy(e, self._first(e, matrix, sum(self.steps)), panels.pointer, number)
-            with e.b.when(e.b.not_(is_copy)):
-                self._strips(e, panels, x, memory.pointer, rest, together)
+            _, panels, x, memory = arrays
+            self._strips(e, panels, x, memory.pointer, number, together)
 
-        count, arrays = self.down + pieces, [matrix, panels, x]
-        e.in_chunks(count, arrays, piece, first=self.down, scratch_bytes=size)
+        e.in_chunks(
+            -(-strips // together),
+            [matrix, self.panels(e), x],
+            piece,
+            before=(self.down, copy),
+            on_threads=self.n * self.n * x.shape[1] >= WORTH_THREADS,
+            scratch_bytes=together * self.strip_bytes,
+        )
 
     def _first(self, e: Routines, array: Array, step: int) -> Value:
         """The row that comes first."""
@@ -343,27 +334,22 @@ class _Cholesky:
             left = build.sub(build.sub(build.index(n), first), build.index(_BLOCK))
             with build.when(build.icmp("sgt", left, build.index(0))):
                 build.store(first, start.pointer, 8)
-                copies, is_worth = self.block.down, n >= _WORTH_THREADS
-                count = build.add(self._count(e, left, tiles.width), build.index(copies))
-                e.in_chunks(count, arrays, self._column, copies, is_worth)
+                is_worth = n >= _WORTH_THREADS
+                count = self._count(e, left, tiles.width)
+                copies = self.block.down, self._copy
+                e.in_chunks(count, arrays, self._solve_rows, before=copies, on_threads=is_worth)
                 count = self._count(e, left, tiles.height)
                 e.in_chunks(count, arrays, self._rest, on_threads=is_worth)
 
     def _count(self, e: Routines, extent: Value, size: int) -> Value:
         return e.b.udiv(e.b.add(extent, e.b.index(size - 1)), e.b.index(size))
 
-    def _column(self, e: Routines, arrays: list[Array], number: Value) -> None:
-        """Copy a panel of the block on the diagonal, or solve with it for some rows below."""
-        matrix, panels, strips, start = arrays
-        build = e.b
-        first = e.read(start, build.index(0)).value
-        rest = build.sub(number, build.index(self.block.down))
-        is_copy = build.icmp("slt", rest, build.index(0))
-        with build.when(is_copy):
-            corner = self.tiles.at(e, matrix.pointer, (first, self.n + 1))
-            self.block.copy(e, corner, panels.pointer, number)
-        with build.when(build.not_(is_copy)):
-            self._solve_rows(e, matrix, panels, strips, first, rest)
+    def _copy(self, e: Routines, arrays: list[Array], number: Value) -> None:
+        """A panel of the block on the diagonal."""
+        matrix, panels, _, start = arrays
+        first = e.read(start, e.b.index(0)).value
+        corner = self.tiles.at(e, matrix.pointer, (first, self.n + 1))
+        self.block.copy(e, corner, panels.pointer, number)
 
     def _below(self, e: Routines, first: Value, row: Value) -> Value:
         """The number of a row below a block."""
@@ -372,26 +358,19 @@ class _Cholesky:
     def _rows(
         self, e: Routines, matrix: Array, first: Value, row: Value, count: int
     ) -> list[Value]:
-        """Where rows begin in the columns of a block; behind the last one comes that again."""
-        build = e.b
-        found = []
-        for r in range(count):
-            own = self._below(e, first, build.add(row, build.index(r)))
-            own = build.intrinsic("smin", own, build.index(self.n - 1))
-            found.append(self.tiles.at(e, matrix.pointer, (own, self.n), (first, 1)))
-        return found
+        """Where rows begin in the columns of a block."""
+        column = self.tiles.at(e, matrix.pointer, (first, 1))
+        own = self._below(e, first, row)
+        return self.tiles.rows(e, column, own, e.b.index(self.n), e.b.index(self.n), count)
 
-    def _solve_rows(
-        self,
-        e: Routines,
-        matrix: Array,
-        panels: Array,
-        strips: Array,
-        first: Value,
-        number: Value,
-    ) -> None:
-        """As many rows as a tile has columns; the same row several times gets the same numbers."""
+    def _solve_rows(self, e: Routines, arrays: list[Array], number: Value) -> None:
+        """Solve for as many rows below as a tile has columns, with the block on the diagonal.
+
+        The same row several times gets the same numbers.
+        """
+        matrix, panels, strips, start = arrays
         build, tiles, width = e.b, self.tiles, self.tiles.width
+        first = e.read(start, build.index(0)).value
         rows = self._rows(e, matrix, first, build.mul(number, build.index(width)), width)
         memory = tiles.at(e, strips.pointer, (number, _BLOCK * width))
         terms = build.index(_BLOCK)
